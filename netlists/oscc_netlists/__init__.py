@@ -1,0 +1,1 @@
+"""SPICE as data: elements, circuits, dialect writers, reader."""

@@ -1,0 +1,1 @@
+"""Dialect writers, one file a simulator."""

@@ -1,0 +1,1 @@
+"""Compiler and simulator for oscillator hardware."""

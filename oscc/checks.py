@@ -1,0 +1,113 @@
+"""The only argument checks: one form of message for every fault.
+
+Argument `alpha` must have shape (targets, sources), but has shape (8, 4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from difflib import get_close_matches
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from oscc.errors import RequestError
+
+
+def require_shape(
+    name: str,
+    array: npt.NDArray[Any],
+    shape: Sequence[int],
+    *,
+    axes: str = "",
+    where: str = "",
+) -> None:
+    """Refuse an array of another shape; -1 in the shape takes any length.
+
+    Raises:
+        RequestError: the number of axes or one length differs.
+
+    Example:
+        >>> require_shape("alpha", np.zeros((2, 3)), (2, -1))
+    """
+    fits = array.ndim == len(shape) and all(
+        want in (-1, have) for want, have in zip(shape, array.shape, strict=True)
+    )
+    if not fits:
+        wanted = axes or str(tuple("any" if n == -1 else n for n in shape))
+        raise RequestError(
+            f"{_prefix(where)}Argument `{name}` must have shape {wanted}, "
+            f"but has shape {array.shape}."
+        )
+
+
+def require_finite(name: str, array: npt.NDArray[Any], *, where: str = "") -> None:
+    """Refuse NaN and infinities, naming how many there are and the first place.
+
+    Raises:
+        RequestError: a value is not finite.
+
+    Example:
+        >>> require_finite("gain", np.zeros(3))
+    """
+    bad = ~np.isfinite(array)
+    if bad.any():
+        first = tuple(int(i) for i in np.argwhere(bad)[0])
+        count = int(bad.sum())
+        kind = "NaN" if np.isnan(array[first]) else "infinite values"
+        raise RequestError(
+            f"{_prefix(where)}Argument `{name}` holds {count} {kind}, first at {first}."
+        )
+
+
+def require_positive(
+    name: str, value: float, *, unit: str = "", where: str = ""
+) -> None:
+    """Refuse a number that is not finite and above zero.
+
+    Raises:
+        RequestError: the value is zero, negative or not finite.
+
+    Example:
+        >>> require_positive("C", 1e-10, unit="F")
+    """
+    if not (np.isfinite(value) and value > 0):
+        raise RequestError(
+            f"{_prefix(where)}Argument `{name}` must be above zero"
+            f"{' ' + unit if unit else ''}, but is {value!r}."
+        )
+
+
+def require_choice(
+    name: str, value: str, choices: Collection[str], *, where: str = ""
+) -> None:
+    """Refuse a word that is not one of the choices, naming the nearest.
+
+    Raises:
+        RequestError: the word is not a choice.
+
+    Example:
+        >>> require_choice("update", "flow", ("flow", "euler"))
+    """
+    if value not in choices:
+        raise RequestError(
+            f"{_prefix(where)}Argument `{name}` must be one of "
+            f"{', '.join(sorted(choices))}, but is {value!r}."
+            f"{nearest(value, choices)}"
+        )
+
+
+def nearest(word: str, known: Collection[str]) -> str:
+    """Sentence that names the nearest known word, empty if none is near.
+
+    Example:
+        >>> nearest("flwo", ("flow", "euler"))
+        ' Did you mean `flow`?'
+    """
+    close = get_close_matches(str(word), list(known), n=1, cutoff=0.5)
+    return f" Did you mean `{close[0]}`?" if close else ""
+
+
+def _prefix(where: str) -> str:
+    return f"{where}: " if where else ""

@@ -1,0 +1,1 @@
+"""Device cards, with what follows from them in closed form."""

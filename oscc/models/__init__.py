@@ -1,0 +1,1 @@
+"""Phase-coupled layers in torch, with their training."""

@@ -1,0 +1,146 @@
+"""The only writer and reader of safetensors files.
+
+Two traps of the format's own writer are mended here: arrays that are not C-ordered
+are scrambled in silence, and the header's key order is random with two or more
+metadata keys. Complex arrays are stored as NAME.re and NAME.im.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from oscc.errors import RequestError
+from oscc.files import write_atomic
+
+Arrays = dict[str, npt.NDArray[Any]]
+
+_LIMIT_HEADER = 100_000_000
+
+
+def encode(
+    arrays: Mapping[str, npt.NDArray[Any]], metadata: Mapping[str, str]
+) -> bytes:
+    """Bytes of a safetensors file; equal content is equal bytes.
+
+    Args:
+        arrays: Named arrays of any layout, shape (...); complex ones are split.
+        metadata: Text by key, written with sorted keys.
+
+    Raises:
+        RequestError: a name is used twice once complex arrays are split.
+
+    Example:
+        >>> encode({}, {"b": "1", "a": "2"}) == encode({}, {"a": "2", "b": "1"})
+        True
+    """
+    from safetensors.numpy import save
+
+    plain: Arrays = {}
+    for name, array in sorted(arrays.items()):
+        parts = {name: array}
+        if np.iscomplexobj(array):
+            parts = {f"{name}.re": array.real, f"{name}.im": array.imag}
+        for key, part in parts.items():
+            if key in plain:
+                raise RequestError(f"Two arrays would both be stored as `{key}`.")
+            # asarray keeps shape (), where ascontiguousarray would make it (1,)
+            plain[key] = np.asarray(part, order="C")
+    return _sorted_header(save(plain, dict(metadata)))
+
+
+def _sorted_header(data: bytes) -> bytes:
+    length = struct.unpack("<Q", data[:8])[0]
+    header = json.loads(data[8 : 8 + length])
+    text = json.dumps(
+        header, sort_keys=True, separators=(",", ":"), ensure_ascii=False
+    ).encode()
+    text += b" " * (-len(text) % 8)
+    return struct.pack("<Q", len(text)) + text + data[8 + length :]
+
+
+def save(
+    path: Path, arrays: Mapping[str, npt.NDArray[Any]], metadata: Mapping[str, str]
+) -> None:
+    """Write a safetensors file atomically.
+
+    Raises:
+        ToolError: the file could not be written.
+    """
+    write_atomic(path, encode(arrays, metadata))
+
+
+def decode(data: bytes, *, where: str) -> tuple[Arrays, dict[str, str]]:
+    """Arrays and metadata of a safetensors file's bytes.
+
+    Args:
+        where: Name of the file, for messages.
+
+    Raises:
+        RequestError: truncated, foreign or inconsistent content.
+
+    Example:
+        >>> decode(encode({"x": np.ones(2)}, {}), where="x")[0]["x"].tolist()
+        [1.0, 1.0]
+    """
+    from safetensors import SafetensorError
+    from safetensors.numpy import load
+
+    metadata = _metadata(data, where)
+    try:
+        arrays: Arrays = load(data)
+    except (SafetensorError, ValueError, KeyError, TypeError) as error:
+        raise RequestError(
+            f"`{where}` is not a whole safetensors file: {error}."
+        ) from error
+    return _joined(arrays), metadata
+
+
+def _metadata(data: bytes, where: str) -> dict[str, str]:
+    if len(data) < 8:
+        raise RequestError(
+            f"`{where}` is not a whole safetensors file: {len(data)} bytes."
+        )
+    length = struct.unpack("<Q", data[:8])[0]
+    if length > min(len(data) - 8, _LIMIT_HEADER):
+        raise RequestError(
+            f"`{where}` is not a whole safetensors file: its header is cut off."
+        )
+    try:
+        header = json.loads(data[8 : 8 + length])
+    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise RequestError(f"`{where}` is not a safetensors file: {error}.") from error
+    found = header.get("__metadata__", {}) if isinstance(header, dict) else {}
+    return {str(key): str(value) for key, value in found.items()}
+
+
+def _joined(arrays: Arrays) -> Arrays:
+    out = dict(arrays)
+    for name in arrays:
+        stem = name.removesuffix(".re")
+        if stem != name and f"{stem}.im" in arrays:
+            out[stem] = out.pop(name) + 1j * out.pop(f"{stem}.im")
+    return out
+
+
+def load(path: Path) -> tuple[Arrays, dict[str, str]]:
+    """Arrays and metadata of a safetensors file.
+
+    Raises:
+        RequestError: missing, a folder, truncated or foreign.
+    """
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError as error:
+        raise RequestError(f"`{path}` does not exist.") from error
+    except OSError as error:
+        raise RequestError(
+            f"`{path}` cannot be read: {error.strerror or error}."
+        ) from error
+    return decode(data, where=str(path))

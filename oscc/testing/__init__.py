@@ -1,0 +1,1 @@
+"""Support for tests: tiny programs, strategies, contract tests."""

@@ -1,0 +1,1 @@
+"""One function a verb: the Python API, and the only place that sees every package."""

@@ -1,0 +1,1 @@
+"""Engines: from artefacts to observables."""
