@@ -26,12 +26,12 @@ def write_atomic(path: Path, content: bytes | str) -> None:
         handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
         with os.fdopen(handle, "wb") as file:
             file.write(data)
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
+        Path(temporary).chmod(0o644)
+        Path(temporary).replace(path)
     except OSError as error:
         with contextlib.suppress(OSError):
             if temporary:
-                os.unlink(temporary)
+                Path(temporary).unlink()
         raise ToolError(
             f"`{path}` could not be written: {error.strerror or error}. "
             "The earlier file, if there was one, is unchanged."
@@ -86,6 +86,7 @@ def read_json(path: Path, expected_format: str) -> dict[str, Any]:
     found = content.get("format") if isinstance(content, dict) else None
     if found != expected_format:
         raise RequestError(
-            f"`{path}` has format {found!r}, but this version reads {expected_format!r}."
+            f"`{path}` has format {found!r}, "
+            f"but this version reads {expected_format!r}."
         )
     return dict(content)
