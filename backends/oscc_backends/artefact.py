@@ -1,0 +1,62 @@
+"""Artefact types: what backends make and engines take."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from oscc.arrays import ComplexArray, FloatArray, IntArray
+from oscc.ir.plan import Dwell
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ScalarProblem:
+    """Targets of one stage as independent scalar equations.
+
+        dphi/dtau = detuning + sum_n Im[exp(-i n phi) drive_n],   tau in [0, 1]
+
+    Args:
+        stage: Name of the stage.
+        harmonics: Orders, shape (N,).
+        drive: g C_n of each target, gain included, shape (M, N) [rad].
+        phi0_rad: Start phases, shape (M,), unwrapped [rad].
+        detuning_rad: Detuning over the dwell, shape (M,) [rad].
+        index: Token and coordinate of each target, shape (M, 2).
+        update: `flow` or `probe`.
+        probe_epsilon: Gain factor of a probe.
+        scheme: `plain`, `extrapolated` or `corrected`.
+        substeps: Dwells in sequence.
+        dwell_periods: Periods of the short dwell.
+        dwells: The plan of the stage.
+    """
+
+    stage: str
+    harmonics: IntArray
+    drive: ComplexArray
+    phi0_rad: FloatArray
+    detuning_rad: FloatArray
+    index: IntArray
+    update: str
+    probe_epsilon: float
+    scheme: str
+    substeps: int
+    dwell_periods: int
+    dwells: tuple[Dwell, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PhaseArtefact:
+    """Scalar problems of a program for the phase engine."""
+
+    program: str
+    problems: tuple[ScalarProblem, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CircuitArtefact:
+    """Scalar problems of a program with the device card, for the circuit engine."""
+
+    program: str
+    device: Mapping[str, Any]
+    problems: tuple[ScalarProblem, ...]

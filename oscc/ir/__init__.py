@@ -1,0 +1,7 @@
+"""The oscillator-network program: types, serialisation, views, meaning."""
+
+from oscc.ir.coupling import Coupling
+from oscc.ir.program import HostOperation, Program
+from oscc.ir.stage import Stage
+
+__all__ = ["Coupling", "HostOperation", "Program", "Stage"]

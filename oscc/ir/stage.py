@@ -1,0 +1,152 @@
+"""Stage: a bank of targets pulled by a bank of held sources for one dwell.
+
+    dphi_a/dtau = Omega_a + g_a sum_n Im[exp(-i n phi_a) sum_b c_{n,ab} exp(i n theta_b)]
+
+with tau in [0, 1] and phi_a(0) given. Phase zero is the upward V_IMT crossing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from oscc.arrays import FloatArray, frozen
+from oscc.checks import require_choice, require_finite, require_shape
+from oscc.errors import RequestError
+from oscc.ir.coupling import Coupling
+
+UPDATES = ("flow", "probe")
+MODEL_UPDATES = ("flow", "euler")
+SCHEMES = ("plain", "extrapolated", "corrected")
+READOUTS = ("phase", "coherence")
+FIDELITIES = ("summed", "pairwise", "oscillators", "passive")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stage:
+    """One oscillator problem of a program; checked on construction.
+
+    Args:
+        name: `layer.0.coupling`.
+        theta_rad: Held source phases, shape (S, K), unwrapped [rad].
+        phi0_rad: Target phases at the start, shape (T, K), unwrapped [rad].
+        gain_rad: Signed pull over one dwell, value gate times bound, (T, K) [rad].
+        detuning_rad: Detuning over one dwell, shape (T, K) [rad].
+        couplings: Routes from sources to targets.
+        digital_rad: What the digital layer computed, shape (T, K), unwrapped [rad].
+        update: What the hardware runs: `flow` or `probe`.
+        model_update: What the layer was trained with: `flow` or `euler`.
+        probe_epsilon: Gain factor of the two runs of a probe.
+        scheme: How dwells are combined.
+        substeps: Dwells in sequence, each with gain g/substeps.
+        dwell_periods: P, the short dwell of one substep, in carrier periods.
+        readout: `phase` or `coherence`.
+        causal: Whether no target may receive from a later token.
+        fidelity: What a netlist of the stage holds.
+
+    Raises:
+        RequestError: shapes disagree, a value is not finite, a word is not known,
+            or a causal stage has a weight from a later token.
+    """
+
+    name: str
+    theta_rad: FloatArray
+    phi0_rad: FloatArray
+    gain_rad: FloatArray
+    detuning_rad: FloatArray
+    couplings: tuple[Coupling, ...]
+    digital_rad: FloatArray
+    update: str = "flow"
+    model_update: str = "flow"
+    probe_epsilon: float = 0.02
+    scheme: str = "extrapolated"
+    substeps: int = 4
+    dwell_periods: int = 12
+    readout: str = "phase"
+    causal: bool = True
+    fidelity: str = "pairwise"
+
+    def __post_init__(self) -> None:
+        where = f"stage {self.name}"
+        for name in (
+            "theta_rad",
+            "phi0_rad",
+            "gain_rad",
+            "detuning_rad",
+            "digital_rad",
+        ):
+            object.__setattr__(self, name, frozen(getattr(self, name)))
+            require_finite(name, getattr(self, name), where=where)
+        object.__setattr__(self, "couplings", tuple(self.couplings))
+        self._check_words(where)
+        self._check_shapes(where)
+        if self.causal:
+            self._check_causality(where)
+
+    def _check_words(self, where: str) -> None:
+        require_choice("update", self.update, UPDATES, where=where)
+        require_choice("model_update", self.model_update, MODEL_UPDATES, where=where)
+        require_choice("scheme", self.scheme, SCHEMES, where=where)
+        require_choice("readout", self.readout, READOUTS, where=where)
+        require_choice("fidelity", self.fidelity, FIDELITIES, where=where)
+        for name in ("substeps", "dwell_periods"):
+            value = getattr(self, name)
+            if not isinstance(value, int) or value < 1:
+                raise RequestError(
+                    f"{where}: Argument `{name}` must be a whole number >= 1, "
+                    f"but is {value!r}."
+                )
+        if not 0 < self.probe_epsilon < 1:
+            raise RequestError(
+                f"{where}: Argument `probe_epsilon` must lie between 0 and 1, "
+                f"but is {self.probe_epsilon!r}."
+            )
+
+    def _check_shapes(self, where: str) -> None:
+        require_shape("theta_rad", self.theta_rad, (-1, -1), axes="(S, K)", where=where)
+        sources, coordinates = self.theta_rad.shape
+        require_shape(
+            "phi0_rad", self.phi0_rad, (-1, coordinates), axes="(T, K)", where=where
+        )
+        shape = self.phi0_rad.shape
+        for name in ("gain_rad", "detuning_rad", "digital_rad"):
+            require_shape(
+                name, getattr(self, name), shape, axes=f"(T, K) = {shape}", where=where
+            )
+        if not self.couplings:
+            raise RequestError(f"{where}: a stage needs at least one coupling.")
+        if len({c.route for c in self.couplings}) < len(self.couplings):
+            raise RequestError(f"{where}: each route may stand once among couplings.")
+        for coupling in self.couplings:
+            place = f"{where} / route {coupling.route}"
+            wanted = (-1, shape[0], sources)
+            require_shape(
+                "weights",
+                coupling.weights,
+                wanted,
+                axes=f"(H, T, S) = (any, {shape[0]}, {sources})",
+                where=place,
+            )
+            require_shape("gamma", coupling.gamma, (-1, coordinates), where=place)
+
+    def _check_causality(self, where: str) -> None:
+        for coupling in self.couplings:
+            later = np.triu(np.abs(coupling.weights), 1)
+            if later.any():
+                head, target, source = (int(i) for i in np.argwhere(later)[0])
+                raise RequestError(
+                    f"{where} / route {coupling.route} / head {head}: target token "
+                    f"{target} receives from the later token {source}, "
+                    "but the stage is causal."
+                )
+
+    @property
+    def targets(self) -> int:
+        """Number of target oscillators, T times K."""
+        return int(self.phi0_rad.size)
+
+    @property
+    def harmonics(self) -> tuple[int, ...]:
+        """Orders of all routes, ascending."""
+        return tuple(sorted({int(n) for c in self.couplings for n in c.harmonics}))

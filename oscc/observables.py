@@ -1,0 +1,103 @@
+"""Observables: what an engine saw of a program, with its file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from oscc import tensors
+from oscc.arrays import FloatArray, IntArray
+from oscc.errors import RequestError
+
+FORMAT = "oscc.observables/1"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Observables:
+    """Arrays by name, with the program and the engine they come from.
+
+    Names: `STAGE.phase` (T, K) or (M,), unwrapped [rad]; `STAGE.index` (M, 2) token
+    and coordinate where only some targets were simulated; `STAGE.raw.start_rad` and
+    `STAGE.raw.end_rad` (M, D) of every dwell of the plan; `STAGE.raw.half_step_rad`
+    (M, D) where a convergence run was made; `STAGE.supply_J`, `STAGE.injected_J`.
+
+    Args:
+        engine: `phase`, `circuit`, `ngspice`, ...
+        program: Digest of the program.
+        arrays: Read-only arrays by name.
+        facts: Figures of the run that repeat exactly: counts, settings, versions.
+    """
+
+    engine: str
+    program: str
+    arrays: Mapping[str, npt.NDArray[Any]]
+    facts: Mapping[str, Any]
+
+    def phase(self, stage: str) -> FloatArray:
+        """Phases of a stage, shape (T, K), or (M,) where `index` says which.
+
+        Raises:
+            RequestError: the stage was not simulated.
+        """
+        return self._array(f"{stage}.phase")
+
+    def index(self, stage: str, shape: tuple[int, ...]) -> IntArray:
+        """Token and coordinate of each simulated target, shape (M, 2)."""
+        if f"{stage}.index" in self.arrays:
+            return np.asarray(self.arrays[f"{stage}.index"], dtype=np.int64)
+        return np.stack(np.unravel_index(np.arange(int(np.prod(shape))), shape), 1)
+
+    def _array(self, name: str) -> npt.NDArray[Any]:
+        if name not in self.arrays:
+            raise RequestError(f"The {self.engine} run holds no `{name}`.")
+        return self.arrays[name]
+
+    @property
+    def stages(self) -> tuple[str, ...]:
+        """Names of the stages that were simulated."""
+        return tuple(
+            name.removesuffix(".phase")
+            for name in sorted(self.arrays)
+            if name.endswith(".phase")
+        )
+
+
+def save(seen: Observables, path: Path) -> None:
+    """Write `observables.safetensors` atomically; equal content is equal bytes.
+
+    Raises:
+        ToolError: the file could not be written.
+    """
+    metadata = {
+        "format": FORMAT,
+        "engine": seen.engine,
+        "program": seen.program,
+        "facts": json.dumps(seen.facts, sort_keys=True, allow_nan=False),
+    }
+    tensors.save(path, seen.arrays, metadata)
+
+
+def load(path: Path) -> Observables:
+    """Read `observables.safetensors`.
+
+    Raises:
+        RequestError: missing, damaged or foreign.
+    """
+    arrays, metadata = tensors.load(path)
+    if metadata.get("format") != FORMAT:
+        raise RequestError(
+            f"`{path}` has format {metadata.get('format')!r}, "
+            f"but this version reads {FORMAT!r}."
+        )
+    return Observables(
+        engine=metadata.get("engine", ""),
+        program=metadata.get("program", ""),
+        arrays=arrays,
+        facts=json.loads(metadata.get("facts", "{}")),
+    )
