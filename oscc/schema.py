@@ -1,0 +1,181 @@
+"""Schema of the configuration: one frozen section a verb, with every default."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal, Union
+
+import msgspec
+from msgspec import Meta
+
+Count = Annotated[int, Meta(ge=1)]
+Natural = Annotated[int, Meta(ge=0)]
+Positive = Annotated[float, Meta(gt=0)]
+Targets = Union[Natural, str, tuple[str, ...]]  # noqa: UP007 (msgspec reads it)
+
+Family = Literal["kuramoto", "fsn", "fsn-mf", "fsn-no-phase", "ssa", "transformer"]
+
+
+class _Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Base of every section: frozen, no unknown key."""
+
+
+class Compile(_Section, frozen=True):
+    """What `oscc compile` builds, from which device, how exactly.
+
+    `accuracy_mrad` is used where `periods` is not given; `update` empty means the one
+    that the checkpoint was trained with.
+    """
+
+    device: str = "vo2-two-state-6k"
+    lock_device: str = "vo2-two-state-5k5"
+    coupler: Literal["shaped", "native-r", "native-c"] = "shaped"
+    fidelity: Literal["summed", "pairwise", "oscillators", "passive"] = "pairwise"
+    update: Literal["flow", "probe"] | None = None
+    scheme: Literal["auto", "plain", "extrapolated", "corrected"] = "auto"
+    substeps: Count | None = None
+    periods: Count | None = None
+    accuracy_mrad: Positive = 10.0
+    layers: tuple[Natural, ...] | None = None
+    max_tokens: Count | None = None
+    deck_targets: Targets = 8
+    unknown: Literal["error", "other"] = "error"
+    key: str | None = None
+
+
+class Simulate(_Section, frozen=True):
+    """Which engine runs which part of a build."""
+
+    engine: str | None = None
+    stages: tuple[str, ...] | None = None
+    targets: Targets | None = None
+
+
+class Tolerance(_Section, frozen=True):
+    """Largest rms error of a level [rad]; empty means the program's own."""
+
+    ir: Positive | None = None
+    phase: Positive | None = None
+    circuit: Positive | None = None
+    spice: Positive | None = None
+    netlist: Positive | None = None
+    varied: Positive | None = None
+
+
+class Verify(_Section, frozen=True):
+    """Which levels of the ladder are judged, against what."""
+
+    levels: tuple[str, ...] = ("ir", "phase", "circuit")
+    closed_loop: bool = False
+    tolerance_rad: Tolerance = Tolerance()
+
+
+class Energy(_Section, frozen=True):
+    """Assumed figures of the energy account, by name; the account knows the names."""
+
+    assumptions: dict[str, Positive] = {}
+
+
+class Evaluate(_Section, frozen=True):
+    """How much held-out text runs through which engine."""
+
+    engine: str = "circuit"
+    tokens: Count = 20_000
+    accuracy_mrad: Positive = 10.0
+
+
+class Model(_Section, frozen=True):
+    """Sizes of a model: for training, and for a checkpoint that does not say."""
+
+    family: Family | None = None
+    update: Literal["flow", "euler", "none"] | None = None
+    coordinates: Count = 48
+    heads: Count = 4
+    layers: Count = 2
+    harmonics: Count = 2
+    hidden: Count = 96
+    context: Count = 128
+    modes: Count = 48
+    vocabulary: str | None = None
+
+
+class Train(_Section, frozen=True):
+    """How a model is trained."""
+
+    arm: Literal["trainable", "published"] = "trainable"
+    steps: Count | None = None
+    batch: Count = 8
+    learning_rate: Positive | None = None
+    resume: bool = False
+
+
+class Config(_Section, frozen=True):
+    """The whole configuration: common values, then one section a verb."""
+
+    seed: Natural = 0
+    jobs: Count | None = None
+    timeout_s: Positive | None = None
+    compile: Compile = Compile()
+    simulate: Simulate = Simulate()
+    verify: Verify = Verify()
+    energy: Energy = Energy()
+    evaluate: Evaluate = Evaluate()
+    train: Train = Train()
+    model: Model = Model()
+
+
+def keys(
+    section: type[msgspec.Struct] = Config, prefix: str = ""
+) -> Iterator[tuple[str, Any, Any]]:
+    """Every dotted key of the schema with its type and its default.
+
+    Example:
+        >>> next(keys())[0]
+        'seed'
+    """
+    for field in msgspec.structs.fields(section):
+        name = f"{prefix}{field.name}"
+        if isinstance(field.type, type) and issubclass(field.type, msgspec.Struct):
+            yield from keys(field.type, f"{name}.")
+        else:
+            default = field.default
+            if default is msgspec.NODEFAULT:
+                default = field.default_factory()
+            yield name, field.type, default
+
+
+def wanted(kind: Any) -> str:
+    """Words for what a key takes, such as `a whole number ≥ 1`.
+
+    Example:
+        >>> wanted(Count)
+        'a whole number ≥ 1'
+    """
+    return _words(msgspec.inspect.type_info(kind))
+
+
+def _words(info: Any) -> str:
+    inspect = msgspec.inspect
+    if isinstance(info, inspect.UnionType):
+        parts = [_words(part) for part in info.types]
+        return " or ".join(part for part in parts if part != "null") or "null"
+    if isinstance(info, inspect.LiteralType):
+        return f"one of {', '.join(str(value) for value in info.values)}"
+    if isinstance(info, inspect.VarTupleType):
+        return f"a list, each item {_words(info.item_type)}"
+    simple: dict[type, str] = {
+        inspect.IntType: "a whole number",
+        inspect.FloatType: "a number",
+        inspect.StrType: "text",
+        inspect.BoolType: "true or false",
+        inspect.NoneType: "null",
+        inspect.DictType: "a mapping",
+    }
+    return simple[type(info)] + _bounds(info)
+
+
+def _bounds(info: Any) -> str:
+    low, above = getattr(info, "ge", None), getattr(info, "gt", None)
+    if low is not None:
+        return f" ≥ {low}"
+    return f" above {above:g}" if above is not None else ""
