@@ -24,6 +24,7 @@ __all__ = [
     "Config",
     "Environment",
     "Settings",
+    "child_environment",
     "environment",
     "load_yaml",
     "resolve",
@@ -87,6 +88,16 @@ def environment(variables: Mapping[str, str] | None = None) -> Environment:
         cache=Path(cache),
         no_color=bool(given.get("NO_COLOR")),
     )
+
+
+def child_environment(**changes: str) -> dict[str, str]:
+    """Environment for a child process: ours, in the C locale, with changes.
+
+    Example:
+        >>> child_environment(HOME="/x")["LC_ALL"]
+        'C'
+    """
+    return {**os.environ, "LC_ALL": "C", **changes}
 
 
 def resolve(
