@@ -174,9 +174,9 @@ def _stage_from(arrays: Arrays, key: str, content: dict[str, Any]) -> Stage:
     unknown = sorted(set(content) - set(_STAGE_WORDS))
     if unknown:
         raise RequestError(f"{key} has the unknown field `{unknown[0]}`.")
-    values = {name: arrays[f"{key}.{name}"] for name in _STAGE_ARRAYS}
-    words = {word: content[word] for word in _STAGE_WORDS}
-    return Stage(couplings=couplings, **values, **words)
+    values: dict[str, Any] = {n: arrays[f"{key}.{n}"] for n in _STAGE_ARRAYS}
+    values |= {word: content[word] for word in _STAGE_WORDS}
+    return Stage(couplings=couplings, **values)
 
 
 def save(program: Program, path: Path) -> None:

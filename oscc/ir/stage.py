@@ -1,6 +1,7 @@
 """Stage: a bank of targets pulled by a bank of held sources for one dwell.
 
-    dphi_a/dtau = Omega_a + g_a sum_n Im[exp(-i n phi_a) sum_b c_{n,ab} exp(i n theta_b)]
+    dphi_a/dtau = Omega_a + g_a sum_n Im[exp(-i n phi_a) C_n]
+    C_n = sum_b c_{n,ab} exp(i n theta_b)
 
 with tau in [0, 1] and phi_a(0) given. Phase zero is the upward V_IMT crossing.
 """

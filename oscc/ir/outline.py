@@ -1,0 +1,70 @@
+"""Outline: the structure of a program as YAML for people, without large arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from oscc.ir.plan import total_periods
+from oscc.ir.program import CONVENTIONS, Program
+from oscc.ir.stage import Stage
+from oscc.ir.upgrade import FORMAT
+from oscc.ir.views import coupled_pairs, pair_terms
+
+
+def _stage(stage: Stage) -> dict[str, Any]:
+    tokens, coordinates = stage.phi0_rad.shape
+    return {
+        "name": stage.name,
+        "targets": {"tokens": tokens, "coordinates": coordinates},
+        "sources": {"tokens": stage.theta_rad.shape[0], "coordinates": coordinates},
+        "couplings": [
+            {
+                "route": coupling.route,
+                "harmonics": coupling.harmonics.tolist(),
+                "heads": coupling.weights.shape[0],
+            }
+            for coupling in stage.couplings
+        ],
+        "coupled_pairs": coupled_pairs(stage),
+        "pair_terms": pair_terms(stage),
+        "update": stage.update,
+        "model_update": stage.model_update,
+        "scheme": stage.scheme,
+        "substeps": stage.substeps,
+        "dwell_periods": stage.dwell_periods,
+        "periods_in_all": total_periods(stage),
+        "readout": stage.readout,
+        "causal": stage.causal,
+        "fidelity": stage.fidelity,
+    }
+
+
+def outline(program: Program) -> dict[str, Any]:
+    """Plain content of the outline: what is in the program, and where it came from."""
+    return {
+        "format": FORMAT,
+        "digest": program.digest(),
+        "family": program.family,
+        "device": program.device.get("name"),
+        "coupler": program.coupler,
+        "accuracy_rad": program.accuracy_rad,
+        "tokens": int(program.tokens.size),
+        "seed": program.seed,
+        "conventions": dict(CONVENTIONS),
+        "notes": list(program.notes),
+        "stages": [_stage(stage) for stage in program.stages],
+        "host_operations": [
+            {"name": o.name, "layer": o.layer, "count": o.macs, "unit": o.unit}
+            for o in program.host_operations
+        ],
+        "provenance": dict(program.provenance),
+    }
+
+
+def outline_yaml(program: Program) -> str:
+    """Text of `program.yaml`."""
+    import yaml
+
+    head = "# Outline of program.safetensors, for reading; the arrays are in there.\n"
+    body: str = yaml.safe_dump(outline(program), sort_keys=False, allow_unicode=True)
+    return head + body

@@ -1,0 +1,163 @@
+"""Views of a stage: the expanded edge list, counts of pairs, a graph.
+
+A coupled pair is one target oscillator and one source oscillator with any coefficient
+other than zero; harmonics and routes merge, and the self pair counts. A pair term is
+one (pair, harmonic, route).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from oscc.arrays import BoolArray, FloatArray, IntArray
+from oscc.errors import RequestError
+from oscc.ir.stage import Stage
+
+if TYPE_CHECKING:
+    import networkx
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PairTerms:
+    """A chunk of the expanded edge list, all arrays of shape (pairs,).
+
+    `target` and `source` are flat bank indices t*K + j; `route` indexes the stage's
+    couplings. strength * exp(i frustration_rad) is the pair's coefficient c_n, the
+    gain of the target left out.
+    """
+
+    target: IntArray
+    source: IntArray
+    harmonic: IntArray
+    route: IntArray
+    strength: FloatArray
+    frustration_rad: FloatArray
+
+
+def pairs(stage: Stage, *, tokens: int = 8) -> Iterator[PairTerms]:
+    """Expanded edge list in chunks of target tokens, zero coefficients left out.
+
+    Args:
+        tokens: Target tokens a chunk; memory grows with it.
+
+    Yields:
+        Chunks in ascending order of target.
+    """
+    for first in range(0, stage.phi0_rad.shape[0], tokens):
+        last = min(first + tokens, stage.phi0_rad.shape[0])
+        parts = [
+            _terms(stage, route, number, first, last)
+            for route in range(len(stage.couplings))
+            for number in range(stage.couplings[route].harmonics.size)
+        ]
+        order = np.argsort(np.concatenate([p.target for p in parts]), kind="stable")
+        yield PairTerms(
+            *(
+                np.concatenate([getattr(p, name) for p in parts])[order]
+                for name in PairTerms.__slots__
+            )
+        )
+
+
+def _terms(stage: Stage, route: int, number: int, first: int, last: int) -> PairTerms:
+    coupling = stage.couplings[route]
+    coordinates = stage.phi0_rad.shape[1]
+    shared = coupling.weights[coupling.head_of_coordinate, first:last]
+    strength = shared * coupling.gamma[number][:, None, None]
+    j, t, u = np.nonzero(strength)
+    return PairTerms(
+        target=(t + first) * coordinates + j,
+        source=u * coordinates + j,
+        harmonic=np.full(j.size, coupling.harmonics[number]),
+        route=np.full(j.size, route),
+        strength=strength[j, t, u],
+        frustration_rad=coupling.alpha_rad[number][j],
+    )
+
+
+def pair_terms(stage: Stage) -> int:
+    """Number of coefficients other than zero: pairs, harmonics and routes apart."""
+    total = 0
+    for coupling in stage.couplings:
+        weights = (coupling.weights != 0).sum(axis=(1, 2))
+        active = (coupling.gamma != 0).sum(axis=0)
+        total += int((weights[coupling.head_of_coordinate] * active).sum())
+    return total
+
+
+def coupled(stage: Stage) -> BoolArray:
+    """Whether target (t, j) and source (u, j) are coupled, shape (K, T, S)."""
+    coordinates = stage.phi0_rad.shape[1]
+    shape = (coordinates, stage.phi0_rad.shape[0], stage.theta_rad.shape[0])
+    out = np.zeros(shape, dtype=bool)
+    for coupling in stage.couplings:
+        active = (coupling.gamma != 0).any(axis=0)
+        shared = coupling.weights[coupling.head_of_coordinate] != 0
+        out |= shared & active[:, None, None]
+    return out
+
+
+def coupled_pairs(stage: Stage) -> int:
+    """Number of coupled pairs of a stage."""
+    return int(coupled(stage).sum())
+
+
+def to_networkx(
+    stage: Stage, *, coordinate: int | None = None, limit: int = 100_000
+) -> networkx.MultiDiGraph[Any]:
+    """Graph with an edge for every pair term, from source to target.
+
+    Nodes are `("source", u, j)` and `("target", t, j)`; a target without coupling is
+    kept and carries `isolated=True`. Edges carry `harmonic`, `route`, `strength` and
+    `frustration_rad`.
+
+    Args:
+        coordinate: One coordinate alone, or all of them.
+        limit: Largest number of edges that is built.
+
+    Raises:
+        RequestError: the graph would have more edges than the limit.
+    """
+    import networkx
+
+    columns = stage.phi0_rad.shape[1]
+    wanted = range(columns) if coordinate is None else (coordinate,)
+    if coordinate is not None and not 0 <= coordinate < columns:
+        raise RequestError(f"Coordinate {coordinate} is not in 0..{columns - 1}.")
+    bound = pair_terms(stage) if coordinate is None else pair_terms(stage) // columns
+    if bound > limit:
+        raise RequestError(
+            f"stage {stage.name}: a graph of {bound} edges is above the limit of "
+            f"{limit}. Give one coordinate, or raise the limit."
+        )
+    graph: networkx.MultiDiGraph[Any] = networkx.MultiDiGraph(stage=stage.name)
+    for j in wanted:
+        for u in range(stage.theta_rad.shape[0]):
+            graph.add_node(("source", u, j), theta_rad=float(stage.theta_rad[u, j]))
+        for t in range(stage.phi0_rad.shape[0]):
+            graph.add_node(("target", t, j), phi0_rad=float(stage.phi0_rad[t, j]))
+    _add_edges(graph, stage, set(wanted))
+    for node in graph.nodes:
+        if node[0] == "target":
+            graph.nodes[node]["isolated"] = graph.in_degree(node) == 0
+    return graph
+
+
+def _add_edges(graph: networkx.MultiDiGraph[Any], stage: Stage, wanted: set[int]) -> None:
+    columns = stage.phi0_rad.shape[1]
+    for chunk in pairs(stage):
+        for k in range(chunk.target.size):
+            t, j = divmod(int(chunk.target[k]), columns)
+            if j in wanted:
+                graph.add_edge(
+                    ("source", int(chunk.source[k]) // columns, j),
+                    ("target", t, j),
+                    harmonic=int(chunk.harmonic[k]),
+                    route=stage.couplings[int(chunk.route[k])].route,
+                    strength=float(chunk.strength[k]),
+                    frustration_rad=float(chunk.frustration_rad[k]),
+                )
