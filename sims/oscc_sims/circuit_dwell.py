@@ -1,0 +1,171 @@
+"""One dwell of many targets in the exact circuit, kernels chosen and checked.
+
+A dwell is a whole number of carrier periods with the injection switched on at its
+start and off at its end. The phase is read after switch-off against the free reference
+oscillator: the node's voltage and state at the end lie on one isochron of the free
+cycle, whole turns come from the counted upward crossings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+
+from oscc.arrays import BoolArray, ComplexArray, FloatArray, IntArray
+from oscc.checks import require_finite, require_shape
+from oscc.device.card import Card
+from oscc.errors import RequestError, UndecidedError
+from oscc_sims import circuit_scalar, segments
+
+ENERGY_PARTS = ("supply_J", "r_series_J", "vo2_J", "capacitor_J", "injected_J")
+"""Columns of `DwellResult.energy_J`; supply + injected = the three others."""
+
+_LANES_A_CHUNK = 1024
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DwellResult:
+    """What one dwell left behind.
+
+    Attributes:
+        lead_rad: Phase against the free reference, unwrapped, shape (M,).
+        crossings: Upward crossings of each target, shape (M,).
+        fallback: Targets that the lanes kernel handed to the scalar kernel, shape (M,).
+        evaluations: Evaluations of the voltage per target on average.
+        energy_J: Energies by `ENERGY_PARTS`, shape (M, 5); None if not asked for.
+    """
+
+    lead_rad: FloatArray
+    crossings: IntArray
+    fallback: BoolArray
+    evaluations: float
+    energy_J: FloatArray | None
+
+
+def run_dwell(
+    card: Card,
+    injection: ComplexArray,
+    phi0_rad: FloatArray,
+    periods: int,
+    *,
+    threads: int = 1,
+    energy: bool = False,
+    kernel: str = "lanes",
+    spread: Mapping[str, FloatArray] | None = None,
+) -> DwellResult:
+    """Exact dwell of every target, started on the free cycle at its own phase.
+
+    Args:
+        injection: Peak phasors, [A], shape (M, N+1), column = order, see
+            `oscc.device.coupler`.
+        phi0_rad: Start phases, any turn (kept in the result), shape (M,).
+        periods: Length of the dwell in carrier periods, >= 1.
+        threads: Worker threads; the result does not depend on it.
+        energy: Also integrate the energies in closed form.
+        kernel: `lanes`, or `scalar` for the oracle.
+        spread: Card parameters lane by lane, see `segments.cells`.
+
+    Raises:
+        RequestError: shapes do not fit or values are not finite.
+        UndecidedError: a target could not be followed to the end of the dwell.
+
+    Example:
+        >>> from oscc.device import load_card
+        >>> card = load_card("vo2-two-state-6k")
+        >>> seen = run_dwell(card, np.zeros((1, 2), complex), np.ones(1), 3)
+        >>> round(float(seen.lead_rad[0]), 9)
+        1.0
+    """
+    current, start = _checked(injection, phi0_rad, periods)
+    cell = segments.cells(card, start.size, spread)
+    v, state, turns = segments.start_of(cell, start)
+    work = _Work(
+        periods=int(periods),
+        cell=segments.kernel_cell(cell, current),
+        response=segments.response_of(cell, current),
+        current=np.ascontiguousarray(current),
+        constants=segments.constants_of(cell),
+        v=v,
+        state=state,
+        ups=np.zeros(start.size, dtype=np.int64),
+        energy=np.zeros((start.size, len(ENERGY_PARTS) if energy else 0)),
+    )
+    steps = _run_scalar(work, np.arange(start.size), threads)
+    lost = work.ups < 0
+    if lost.any():
+        raise UndecidedError(
+            f"{int(lost.sum())} of {lost.size} targets could not be followed to the "
+            f"end of the dwell, first target {int(lost.argmax())}."
+        )
+    lead = segments.phase_in_cycle(cell, work.v, work.state)
+    lead += segments.TWO_PI * (turns + work.ups - int(periods))
+    return DwellResult(
+        lead_rad=lead,
+        crossings=work.ups,
+        fallback=np.zeros(start.size, dtype=np.bool_),
+        evaluations=steps / max(start.size, 1),
+        energy_J=work.energy if energy else None,
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Work:
+    """Arrays that the kernels share; v, state, ups and energy are written."""
+
+    periods: int
+    cell: FloatArray
+    response: ComplexArray
+    current: ComplexArray
+    constants: FloatArray
+    v: FloatArray
+    state: IntArray
+    ups: IntArray
+    energy: FloatArray
+
+
+def _run_scalar(work: _Work, lanes: IntArray, threads: int) -> int:
+    def run(part: IntArray) -> int:
+        return circuit_scalar.run_scalar(
+            part,
+            work.periods,
+            work.cell,
+            work.response,
+            work.current,
+            work.constants,
+            work.v,
+            work.state,
+            work.ups,
+            work.energy,
+        )
+
+    parts = [
+        lanes[begin : begin + _LANES_A_CHUNK]
+        for begin in range(0, lanes.size, _LANES_A_CHUNK)
+    ]
+    if threads <= 1 or len(parts) <= 1:
+        return sum(run(part) for part in parts)
+    with ThreadPoolExecutor(threads) as pool:
+        return sum(pool.map(run, parts))
+
+
+def _checked(
+    injection: ComplexArray, phi0_rad: FloatArray, periods: int
+) -> tuple[ComplexArray, FloatArray]:
+    start = np.asarray(phi0_rad, dtype=np.float64)
+    current = np.asarray(injection, dtype=np.complex128)
+    require_shape("phi0_rad", start, (-1,), axes="(targets,)")
+    require_shape("injection", current, (start.size, -1), axes="(targets, orders)")
+    require_finite("phi0_rad", start)
+    require_finite("injection", current)
+    if current.shape[1] < 1:
+        raise RequestError("Argument `injection` must have a column for order 0.")
+    if (current[:, 0].imag != 0).any():
+        raise RequestError("Argument `injection` must be real in order 0.")
+    if int(periods) != periods or periods < 1:
+        raise RequestError(
+            f"Argument `periods` must be a whole number >= 1, but is {periods!r}."
+        )
+    return current, start

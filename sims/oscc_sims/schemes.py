@@ -1,0 +1,293 @@
+"""Dwell schemes: how dwells are combined into the flow of one stage.
+
+plain         one dwell of P periods
+extrapolated  S substeps of gain g/S; each is run over P and 2P periods from the same
+              written phase, and 2 psi(2P) - psi(P) is written for the next
+corrected     one dwell with second-order currents, the ripple taken out of the written
+              and of the read phase; needs the field of every target on the host
+
+Source: docs/reference/physics.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from oscc.arrays import ComplexArray, FloatArray
+from oscc.checks import require_choice, require_finite, require_shape
+from oscc.device.card import Card
+from oscc.device.coupler import INJECTION_LIMIT, injection_A, require_injection
+from oscc.errors import RequestError
+from oscc_sims.circuit_dwell import run_dwell
+
+SCHEMES = ("plain", "extrapolated")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SchemeResult:
+    """What one stage run by a scheme left behind.
+
+    Dwells stand in the order in which they run: substep by substep, the one over P
+    periods before the one over 2P.
+
+    Attributes:
+        phase_rad: Phase at the end, unwrapped, shape (M,).
+        start_rad: Phase written before each dwell, shape (M, D).
+        end_rad: Phase read after each dwell, shape (M, D).
+        dwell_periods: Length of each dwell, D numbers.
+        injection_ratio: Largest peak injection over the smallest C |dV/dt|, shape (M,).
+        periods: Carrier periods in all.
+        fallback_lanes: How often a target was handed to the scalar kernel.
+        energy_J: Energies of each dwell by `circuit_dwell.ENERGY_PARTS`, shape (M, D, 5), or None.
+    """
+
+    phase_rad: FloatArray
+    start_rad: FloatArray
+    end_rad: FloatArray
+    dwell_periods: tuple[int, ...]
+    injection_ratio: FloatArray
+    periods: int
+    fallback_lanes: int
+    energy_J: FloatArray | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ProbeResult:
+    """Two runs at small drives of opposite sign, with the displacement they give.
+
+    Attributes:
+        displacement_rad: (psi(+eps) - psi(-eps)) / (2 eps), shape (M,).
+        phase_rad: Start phase plus displacement: the Euler step, shape (M,).
+        plus: The run at +eps times the drive.
+        minus: The run at -eps times the drive.
+    """
+
+    displacement_rad: FloatArray
+    phase_rad: FloatArray
+    plus: SchemeResult
+    minus: SchemeResult
+
+
+@dataclass(frozen=True, slots=True)
+class _Options:
+    threads: int
+    energy: bool
+    kernel: str
+    limit: float
+    where: str
+
+
+@dataclass(slots=True, eq=False)
+class _Log:
+    """Read-outs and counts of the dwells run so far."""
+
+    starts: list[FloatArray]
+    ends: list[FloatArray]
+    lengths: list[int]
+    ratio: FloatArray
+    fallback: int
+    energy: list[FloatArray]
+
+
+def run_scheme(
+    card: Card,
+    drive: ComplexArray,
+    harmonics: npt.ArrayLike,
+    phi0_rad: FloatArray,
+    *,
+    scheme: str,
+    substeps: int,
+    dwell_periods: int,
+    threads: int = 1,
+    energy: bool = False,
+    detuning_rad: FloatArray | None = None,
+    kernel: str = "lanes",
+    limit: float = INJECTION_LIMIT,
+    where: str = "",
+) -> SchemeResult:
+    """Run every target of a stage in the exact circuit.
+
+    Args:
+        drive: Gain times field of each target and harmonic, [rad], shape (M, H).
+        harmonics: Orders of the columns of `drive`, shape (H,).
+        phi0_rad: Start phases, any turn (kept in the result), shape (M,).
+        scheme: `plain`, `extrapolated` or `corrected`.
+        substeps: Number S of substeps, each of gain 1/S.
+        dwell_periods: Length P of the short dwell of one substep, in periods.
+        threads: Worker threads; the result does not depend on it.
+        energy: Also integrate the energies in closed form.
+        detuning_rad: Detuning of each target over the dwell, [rad], shape (M,).
+        kernel: `lanes`, or `scalar` for the oracle.
+        limit: Largest allowed injection ratio.
+        where: Name of the stage, for messages.
+
+    Raises:
+        RequestError: shapes do not fit, or a target needs more injection than allowed.
+        UndecidedError: a target could not be followed to the end of a dwell.
+
+    Example:
+        >>> from oscc.device import load_card
+        >>> card = load_card("vo2-two-state-6k")
+        >>> seen = run_scheme(
+        ...     card, np.array([[1j]]), [1], np.zeros(1),
+        ...     scheme="extrapolated", substeps=4, dwell_periods=6,
+        ... )
+        >>> round(float(seen.phase_rad[0]), 3), seen.periods   # 2 atan(tanh(1/2))
+        (0.866, 72)
+    """
+    require_choice("scheme", scheme, SCHEMES, where=where)
+    pull = np.asarray(drive, dtype=np.complex128)
+    start = np.asarray(phi0_rad, dtype=np.float64)
+    require_shape("phi0_rad", start, (pull.shape[0],), axes="(targets,)", where=where)
+    require_finite("phi0_rad", start, where=where)
+    if int(substeps) != substeps or substeps < 1:
+        raise RequestError(
+            f"Argument `substeps` must be a whole number >= 1, but is {substeps!r}."
+        )
+    options = _Options(threads, energy, kernel, limit, where)
+    log = _Log([], [], [], np.zeros(start.size), 0, [])
+    offset = None if detuning_rad is None else np.asarray(detuning_rad) / substeps
+    phase = start
+    for _ in range(int(substeps)):
+        current = injection_A(
+            card, pull / substeps, harmonics, dwell_periods, detuning_rad=offset
+        )
+        phase = _SUBSTEPS[scheme](
+            card, current, phase, int(dwell_periods), options, log
+        )
+    return SchemeResult(
+        phase_rad=phase,
+        start_rad=np.stack(log.starts, axis=1),
+        end_rad=np.stack(log.ends, axis=1),
+        dwell_periods=tuple(log.lengths),
+        injection_ratio=log.ratio,
+        periods=sum(log.lengths),
+        fallback_lanes=log.fallback,
+        energy_J=np.stack(log.energy, axis=1) if energy else None,
+    )
+
+
+def run_probe(
+    card: Card,
+    drive: ComplexArray,
+    harmonics: npt.ArrayLike,
+    phi0_rad: FloatArray,
+    *,
+    epsilon: float,
+    scheme: str,
+    substeps: int,
+    dwell_periods: int,
+    threads: int = 1,
+    energy: bool = False,
+    detuning_rad: FloatArray | None = None,
+    kernel: str = "lanes",
+    where: str = "",
+) -> ProbeResult:
+    """Euler step of the flow, from two runs at +epsilon and -epsilon times the drive.
+
+        displacement = (psi(+epsilon) - psi(-epsilon)) / (2 epsilon)
+
+    Args:
+        epsilon: Size of the probe relative to the drive, above zero.
+        scheme: As in `run_scheme`, like all other arguments.
+
+    Raises:
+        RequestError: as `run_scheme`, or epsilon is not above zero.
+        UndecidedError: as `run_scheme`.
+
+    Example:
+        >>> from oscc.device import load_card
+        >>> card = load_card("vo2-two-state-6k")
+        >>> seen = run_probe(
+        ...     card, np.array([[2j]]), [1], np.zeros(1), epsilon=0.02,
+        ...     scheme="extrapolated", substeps=1, dwell_periods=6,
+        ... )
+        >>> round(float(seen.displacement_rad[0]), 2)   # Im of the drive
+        2.0
+    """
+    if not (np.isfinite(epsilon) and epsilon > 0):
+        raise RequestError(
+            f"Argument `epsilon` must be above zero, but is {epsilon!r}."
+        )
+    start = np.asarray(phi0_rad, dtype=np.float64)
+    runs = [
+        run_scheme(
+            card,
+            sign * epsilon * np.asarray(drive),
+            harmonics,
+            start,
+            scheme=scheme,
+            substeps=substeps,
+            dwell_periods=dwell_periods,
+            threads=threads,
+            energy=energy,
+            detuning_rad=(
+                None if detuning_rad is None else sign * epsilon * detuning_rad
+            ),
+            kernel=kernel,
+            where=where,
+        )
+        for sign in (1.0, -1.0)
+    ]
+    moved = (runs[0].phase_rad - runs[1].phase_rad) / (2.0 * epsilon)
+    return ProbeResult(moved, start + moved, runs[0], runs[1])
+
+
+def _dwell(
+    card: Card,
+    current: ComplexArray,
+    phase: FloatArray,
+    periods: int,
+    options: _Options,
+    log: _Log,
+) -> FloatArray:
+    """Write, run and read one dwell; note it in the log."""
+    ratio = require_injection(card, current, limit=options.limit, where=options.where)
+    seen = run_dwell(
+        card,
+        current,
+        phase,
+        periods,
+        threads=options.threads,
+        energy=options.energy,
+        kernel=options.kernel,
+    )
+    log.starts.append(phase)
+    log.ends.append(seen.lead_rad)
+    log.lengths.append(periods)
+    log.ratio = np.maximum(log.ratio, ratio)
+    log.fallback += int(seen.fallback.sum())
+    if seen.energy_J is not None:
+        log.energy.append(seen.energy_J)
+    return seen.lead_rad
+
+
+def _plain(
+    card: Card,
+    current: ComplexArray,
+    phase: FloatArray,
+    periods: int,
+    options: _Options,
+    log: _Log,
+) -> FloatArray:
+    return _dwell(card, current, phase, periods, options, log)
+
+
+def _extrapolated(
+    card: Card,
+    current: ComplexArray,
+    phase: FloatArray,
+    periods: int,
+    options: _Options,
+    log: _Log,
+) -> FloatArray:
+    """The long dwell has half the current: the same gain over twice the time."""
+    short = _dwell(card, current, phase, periods, options, log)
+    long = _dwell(card, 0.5 * current, phase, 2 * periods, options, log)
+    return 2.0 * long - short
+
+
+_SUBSTEPS = {"plain": _plain, "extrapolated": _extrapolated}

@@ -1,0 +1,153 @@
+"""What the kernels of the circuit engine need of a cell and of an injected current.
+
+Every lane is one target oscillator, with its own device parameters where a spread is
+given. Carriers run at the frequency of the nominal card, which is also the frequency
+of the reference oscillator that phases are read against.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from oscc.arrays import ComplexArray, FloatArray, IntArray
+from oscc.checks import nearest, require_finite, require_shape
+from oscc.device.card import UNITS, Card
+from oscc.device.piecewise import omega as card_omega
+from oscc.errors import RequestError
+
+TWO_PI = 2.0 * np.pi
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cells:
+    """Device parameters and free cycle of every lane; arrays by state are (2, M).
+
+    Attributes:
+        omega_ref: Angular frequency of carriers and reference, [rad/s].
+        values: Card parameters by name, each of shape (M,).
+        conductance: 1/R_series + 1/R_state, [S].
+        tau: C / conductance, [s].
+        level: Voltage that the free node would settle to, [V].
+        first: Threshold at which the state begins, [V].
+        last: Threshold at which it ends, [V].
+        length: Time from one to the other on the free cycle, [s].
+    """
+
+    omega_ref: float
+    values: Mapping[str, FloatArray]
+    conductance: FloatArray
+    tau: FloatArray
+    level: FloatArray
+    first: FloatArray
+    last: FloatArray
+    length: FloatArray
+
+    @property
+    def omega(self) -> FloatArray:
+        """Own angular frequency of every lane, [rad/s], shape (M,)."""
+        return np.asarray(TWO_PI / self.length.sum(axis=0), dtype=np.float64)
+
+
+def cells(card: Card, lanes: int, spread: Mapping[str, FloatArray] | None) -> Cells:
+    """Cells of all lanes: the nominal card, with some parameters lane by lane.
+
+    Args:
+        lanes: Number of lanes, M.
+        spread: Values of card parameters, by name, each of shape (M,), SI units.
+
+    Raises:
+        RequestError: an unknown parameter, a wrong shape, a lane that does not
+            oscillate.
+
+    Example:
+        >>> from oscc.device import load_card
+        >>> cells(load_card("vo2-two-state-6k"), 3, None).length.shape
+        (2, 3)
+    """
+    values = {name: np.full(lanes, float(getattr(card, name))) for name in UNITS}
+    for name, array in (spread or {}).items():
+        if name not in UNITS:
+            raise RequestError(
+                f"Argument `spread` has an unknown parameter `{name}`."
+                f"{nearest(name, UNITS)}"
+            )
+        own = np.asarray(array, dtype=np.float64)
+        require_shape(f"spread[{name}]", own, (lanes,), axes="(lanes,)")
+        require_finite(f"spread[{name}]", own)
+        values[name] = own
+    resistance = np.stack([values["r_met_ohm"], values["r_ins_ohm"]])
+    conductance = 1.0 / values["r_series_ohm"] + 1.0 / resistance
+    tau = values["c_F"] / conductance
+    level = values["vdd_V"] / values["r_series_ohm"] / conductance
+    first = np.stack([values["v_imt_V"], values["v_mit_V"]])
+    last = first[::-1].copy()
+    _require_oscillation(level, last)
+    length = tau * np.log((level - first) / (level - last))
+    return Cells(card_omega(card), values, conductance, tau, level, first, last, length)
+
+
+def _require_oscillation(level: FloatArray, last: FloatArray) -> None:
+    stuck = (level[0] >= last[0]) | (level[1] <= last[1]) | (last[0] >= last[1])
+    if stuck.any():
+        raise RequestError(
+            f"Argument `spread` makes {int(stuck.sum())} lanes stop oscillating, "
+            f"first lane {int(stuck.argmax())}. Use a smaller spread."
+        )
+
+
+def start_of(cell: Cells, phi0: FloatArray) -> tuple[FloatArray, IntArray, FloatArray]:
+    """Voltage, state and whole turns of every lane at its start phase.
+
+    Args:
+        phi0: Start phase on the lane's own free cycle, any turn, [rad], shape (M,).
+    """
+    turns = np.floor(phi0 / TWO_PI)
+    since = np.clip((phi0 - TWO_PI * turns) / cell.omega, 0.0, None)
+    state = (since >= cell.length[0]).astype(np.int64)
+    lane = np.arange(phi0.size)
+    since = since - np.where(state == 1, cell.length[0], 0.0)
+    level, tau = cell.level[state, lane], cell.tau[state, lane]
+    v = level + (cell.first[state, lane] - level) * np.exp(-since / tau)
+    return v, state, turns
+
+
+def phase_in_cycle(cell: Cells, v: FloatArray, state: IntArray) -> FloatArray:
+    """Phase of the free cycle through a voltage in a state, [rad], shape (M,)."""
+    lane = np.arange(v.size)
+    level, tau = cell.level[state, lane], cell.tau[state, lane]
+    since = tau * np.log((level - cell.first[state, lane]) / (level - v))
+    since = since + np.where(state == 1, cell.length[0], 0.0)
+    return np.asarray(cell.omega * since, dtype=np.float64)
+
+
+def response_of(cell: Cells, injection: ComplexArray) -> ComplexArray:
+    """Response phasors of both states to the injected harmonics, [V].
+
+        h_n = I_n / (1/R_series + 1/R_state + i n omega C)
+
+    Args:
+        injection: Peak phasors, [A], shape (M, N+1), column = order.
+
+    Returns:
+        Phasors, shape (M, 2, N); the direct current is left to `settled_of`.
+    """
+    order = np.arange(1, injection.shape[1])
+    reactive = np.multiply.outer(cell.values["c_F"], 1j * order * cell.omega_ref)
+    admittance = cell.conductance.T[:, :, None] + reactive[:, None, :]
+    return np.ascontiguousarray(injection[:, None, 1:] / admittance)
+
+
+def kernel_cell(cell: Cells, injection: ComplexArray) -> FloatArray:
+    """Settled level, rate per base phase and end threshold, shape (3, 2, M)."""
+    settled = cell.level + injection[:, 0].real / cell.conductance
+    return np.stack([settled, 1.0 / (cell.omega_ref * cell.tau), cell.last])
+
+
+def constants_of(cell: Cells) -> FloatArray:
+    """What the energies need: omega, Vdd, R_series, C, R_met, R_ins, shape (M, 6)."""
+    names = ("vdd_V", "r_series_ohm", "c_F", "r_met_ohm", "r_ins_ohm")
+    columns = [cell.values[name] for name in names]
+    return np.stack([np.full_like(columns[0], cell.omega_ref), *columns], axis=1)
