@@ -49,8 +49,7 @@ def drive(stage: Stage) -> ComplexArray:
 
 def problem(stage: Stage) -> ScalarProblem:
     """The targets of one stage for the circuit engine."""
-    tokens, coordinates = stage.phi0_rad.shape
-    token, coordinate = np.divmod(np.arange(stage.targets), coordinates)
+    token, coordinate = np.divmod(np.arange(stage.targets), stage.phi0_rad.shape[1])
     return ScalarProblem(
         stage=stage.name,
         harmonics=np.array(stage.harmonics, dtype=np.int64),

@@ -1,0 +1,229 @@
+"""Build folder: where the files of a compiled program are, and its manifest."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import oscc.observables
+from oscc.errors import RequestError, ToolError
+from oscc.files import dump_json, read_json, sha256_file, write_atomic
+from oscc.ir.codec import load as load_program
+from oscc.ir.program import Program
+from oscc.observables import Observables
+
+FORMAT = "oscc.manifest/1"
+_UNLISTED = ("manifest.json", "log.jsonl", ".oscc.lock")
+
+
+@dataclass(frozen=True, slots=True)
+class BuildFolder:
+    """A folder that `oscc compile` made; other verbs add to it."""
+
+    path: Path
+
+    @classmethod
+    def open(cls, path: Path) -> BuildFolder:
+        """An existing build folder.
+
+        Raises:
+            RequestError: it does not exist, or is not one of ours.
+        """
+        if not path.exists():
+            raise RequestError(f"`{path}` does not exist. Make it with oscc compile.")
+        if not path.is_dir() or not (path / "manifest.json").is_file():
+            raise RequestError(
+                f"`{path}` is not a build folder: it has no manifest.json."
+            )
+        read_json(path / "manifest.json", FORMAT)
+        return cls(path)
+
+    def program(self) -> Program:
+        """The program of the folder, checked against its own digest.
+
+        Raises:
+            RequestError: missing, damaged or of a newer version.
+        """
+        return load_program(self.path / "program.safetensors")
+
+    def observables_path(self, engine: str) -> Path:
+        """Where the observables of an engine are."""
+        return self.path / "sim" / engine / "observables.safetensors"
+
+    def observables(self, engine: str, program: Program) -> Observables | None:
+        """Observables of an engine, None if it has not run.
+
+        Raises:
+            RequestError: they were made from another program.
+        """
+        path = self.observables_path(engine)
+        if not path.is_file():
+            return None
+        seen = oscc.observables.load(path)
+        if seen.program != program.digest():
+            raise RequestError(
+                f"sim/{engine} was made from program {seen.program[:8]}, the folder "
+                f"now holds {program.digest()[:8]}. "
+                f"Run: oscc simulate {self.path} --engine {engine}"
+            )
+        return seen
+
+    def engines(self) -> tuple[str, ...]:
+        """Engines that have observables in the folder."""
+        found = self.path.glob("sim/*/observables.safetensors")
+        return tuple(sorted(p.parent.name for p in found))
+
+    def write_json(self, name: str, content: Any) -> Path:
+        """Write one of the folder's JSON files and list it in the manifest."""
+        path = self.path / name
+        write_atomic(path, dump_json(content))
+        self.refresh_manifest()
+        return path
+
+    def refresh_manifest(self) -> None:
+        """List every file of the folder again, with its hash."""
+        manifest = read_json(self.path / "manifest.json", FORMAT)
+        manifest["outputs"] = outputs(self.path)
+        write_atomic(self.path / "manifest.json", dump_json(manifest))
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the folder, so that two runs never mix their files.
+
+        Raises:
+            RequestError: another run holds it.
+        """
+        with (self.path / ".oscc.lock").open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                raise RequestError(
+                    f"Another oscc run is writing to `{self.path}`. Wait for it, "
+                    "or choose another folder."
+                ) from error
+            yield
+
+
+def outputs(folder: Path) -> dict[str, str]:
+    """SHA-256 of every file of a folder that repeats exactly, by relative path.
+
+    Left out are the manifest itself and what holds times: run.json, log.jsonl, decks
+    of a run.
+    """
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        name = path.relative_to(folder).as_posix()
+        parts = name.split("/")
+        if not path.is_file() or name in _UNLISTED or parts[-1] == "run.json":
+            continue
+        if parts[0] == "sim" and len(parts) > 3 and parts[2] in ("decks", "failed"):
+            continue
+        if parts[-1].startswith("."):
+            continue
+        found[name] = sha256_file(path)
+    return found
+
+
+@contextlib.contextmanager
+def new_build(
+    out: Path, *, force: bool, version: str, seed: int, inputs: Mapping[str, str]
+) -> Iterator[Path]:
+    """Folder to fill beside the target; it takes the target's name once complete.
+
+    After an error the target is as it was.
+
+    Args:
+        out: The wanted folder.
+        force: Replace an existing build of ours.
+        version: Version of the package.
+        seed: Seed of the program.
+        inputs: SHA-256 of every input by name.
+
+    Raises:
+        RequestError: the target exists, is a file, or cannot be written.
+        ToolError: the disk is full.
+    """
+    require_free(out, force=force)
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        staging = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.parent))
+    except OSError as error:
+        raise RequestError(_unwritable(out, error)) from error
+    try:
+        yield staging
+        manifest = {
+            "format": FORMAT,
+            "version": version,
+            "seed": seed,
+            "inputs": dict(inputs),
+            "outputs": outputs(staging),
+        }
+        write_atomic(staging / "manifest.json", dump_json(manifest))
+        staging.chmod(0o755)
+        _replace(staging, out)
+    except OSError as error:
+        raise ToolError(
+            f"`{out}` could not be written: {error.strerror or error}."
+        ) from error
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+
+
+def _replace(staging: Path, out: Path) -> None:
+    if not out.exists():
+        staging.rename(out)
+        return
+    if not any(out.iterdir()):
+        out.rmdir()
+        staging.rename(out)
+        return
+    old = Path(tempfile.mkdtemp(prefix=f".{out.name}.old.", dir=out.parent))
+    out.rename(old / "build")
+    staging.rename(out)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def require_free(out: Path, *, force: bool) -> None:
+    """Refuse an output folder that cannot or must not be written.
+
+    Raises:
+        RequestError: it is a file, is not writable, or holds something.
+    """
+    if out.exists() and not out.is_dir():
+        raise RequestError(f"`{out}` is a file, not a folder. Choose another -o.")
+    place = out if out.is_dir() else _nearest_folder(out)
+    if not os.access(place, os.W_OK | os.X_OK) or not place.is_dir():
+        raise RequestError(
+            f"`{out}` is not writable by you (uid {os.getuid()}). Choose another -o."
+        )
+    if not out.is_dir() or not any(out.iterdir()):
+        return
+    ours = (out / "manifest.json").is_file()
+    if not ours:
+        raise RequestError(
+            f"`{out}` holds files that are not a build of oscc; it is left as it is. "
+            "Choose another -o."
+        )
+    if not force:
+        raise RequestError(
+            f"`{out}` already holds a build. Give --force to replace it, or another -o."
+        )
+    read_json(out / "manifest.json", FORMAT)
+
+
+def _nearest_folder(path: Path) -> Path:
+    for parent in path.absolute().parents:
+        if parent.exists():
+            return parent
+    return Path.cwd()
+
+
+def _unwritable(out: Path, error: OSError) -> str:
+    return f"`{out}` cannot be made: {error.strerror or error}. Choose another -o."

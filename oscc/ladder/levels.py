@@ -1,0 +1,184 @@
+"""Levels: the error of one level against the level above it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from oscc.arrays import FloatArray, IntArray
+from oscc.errors import RequestError
+from oscc.ir.program import Program
+from oscc.ir.stage import Stage
+from oscc.observables import Observables
+
+SLIP_RAD = np.pi / 2
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StageErrors:
+    """Errors of the simulated targets of one stage.
+
+    Args:
+        stage: Name of the stage.
+        index: Token and coordinate of each target, shape (M, 2).
+        error_rad: Level minus reference, shape (M,) or (M, D) with one column a dwell.
+        drive: Drive strength |g C| of each target, shape (M,) [rad].
+    """
+
+    stage: str
+    index: IntArray
+    error_rad: FloatArray
+    drive: FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class LevelResult:
+    """What one level showed; `passed` is None where it could not run or decide.
+
+    A level that could not run has `blame` 3 (a tool is missing or failed) or
+    4 (undecided).
+    """
+
+    level: str
+    engine: str
+    reference: str
+    tolerance_rad: float
+    passed: bool | None
+    reason: str
+    targets: int = 0
+    rms_rad: float | None = None
+    median_rad: float | None = None
+    p99_rad: float | None = None
+    max_rad: float | None = None
+    slips: int = 0
+    worst: dict[str, Any] | None = None
+    blame: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        """The entry of verify.json."""
+        names = [n for n in self.__slots__ if n != "blame"]
+        return {name: getattr(self, name) for name in names}
+
+
+def drive_strength(stage: Stage) -> FloatArray:
+    """Drive |g C| of every target, sizes of the harmonics added, (T, K) [rad]."""
+    from oscc.ir.interpret import field
+
+    real, imaginary = field(stage)
+    out: FloatArray = np.abs(stage.gain_rad) * np.hypot(real, imaginary).sum(axis=0)
+    return out
+
+
+def compare(
+    program: Program,
+    seen: Observables,
+    reference: Callable[[Stage], FloatArray],
+) -> list[StageErrors]:
+    """Errors of the phases of every simulated stage against a reference.
+
+    Args:
+        program: The program that was simulated.
+        seen: Observables of the level.
+        reference: Phases of all targets of a stage, shape (T, K).
+    """
+    out = []
+    for stage in _simulated(program, seen):
+        index = seen.index(stage.name, stage.phi0_rad.shape)
+        found = np.asarray(seen.phase(stage.name)).ravel()
+        token, coordinate = index.T
+        out.append(
+            StageErrors(
+                stage=stage.name,
+                index=index,
+                error_rad=found - reference(stage)[token, coordinate],
+                drive=drive_strength(stage)[token, coordinate],
+            )
+        )
+    return out
+
+
+def compare_dwells(
+    program: Program, seen: Observables, above: Observables
+) -> list[StageErrors]:
+    """Errors of every dwell of the sampled targets against the circuit engine.
+
+    Both start each dwell at the circuit engine's phases, so that errors of earlier
+    substeps do not hide or feed those of later ones.
+    """
+    out = []
+    for stage in _simulated(program, seen):
+        index = seen.index(stage.name, stage.phi0_rad.shape)
+        token, coordinate = index.T
+        row = token * stage.phi0_rad.shape[1] + coordinate
+        name = f"{stage.name}.raw.end_rad"
+        if name not in above.arrays or name not in seen.arrays:
+            raise RequestError(f"stage {stage.name}: the runs hold no `{name}`.")
+        out.append(
+            StageErrors(
+                stage=stage.name,
+                index=index,
+                error_rad=seen.arrays[name] - above.arrays[name][row],
+                drive=drive_strength(stage)[token, coordinate],
+            )
+        )
+    return out
+
+
+def _simulated(program: Program, seen: Observables) -> list[Stage]:
+    return [stage for stage in program.stages if stage.name in seen.stages]
+
+
+def judge(
+    errors: Sequence[StageErrors],
+    *,
+    level: str,
+    engine: str,
+    reference: str,
+    tolerance_rad: float,
+) -> LevelResult:
+    """Verdict of one level: rms within tolerance, and nothing slipped."""
+    every = np.concatenate([np.abs(e.error_rad).ravel() for e in errors])
+    rms = float(np.sqrt(np.mean(every**2)))
+    slips = int((every > SLIP_RAD).sum())
+    passed = rms <= tolerance_rad and not slips
+    reason = ""
+    if slips:
+        reason = (
+            f"{slips} of {every.size} read-outs slipped by more than a quarter turn"
+        )
+    elif not passed:
+        reason = f"{1e3 * rms:.4g} mrad rms, {1e3 * tolerance_rad:.4g} asked"
+    return LevelResult(
+        level=level,
+        engine=engine,
+        reference=reference,
+        tolerance_rad=tolerance_rad,
+        passed=passed,
+        reason=reason,
+        targets=sum(e.index.shape[0] for e in errors),
+        rms_rad=rms,
+        median_rad=float(np.median(every)),
+        p99_rad=float(np.quantile(every, 0.99)),
+        max_rad=float(every.max()),
+        slips=slips,
+        worst=_worst(errors),
+    )
+
+
+def _worst(errors: Sequence[StageErrors]) -> dict[str, Any]:
+    peaks = [float(np.abs(e.error_rad).max()) for e in errors]
+    group = errors[int(np.argmax(peaks))]
+    size = np.abs(group.error_rad).reshape(group.index.shape[0], -1)
+    target, column = np.unravel_index(int(size.argmax()), size.shape)
+    token, coordinate = group.index[target]
+    error = group.error_rad.reshape(size.shape)[target, column]
+    return {
+        "stage": group.stage,
+        "token": int(token),
+        "coordinate": int(coordinate),
+        "error_rad": float(error),
+        "drive": float(group.drive[target]),
+    }

@@ -1,0 +1,100 @@
+"""The verdict as text for a person."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from oscc.units import si_text
+
+if TYPE_CHECKING:
+    from oscc.ladder.levels import LevelResult
+    from oscc.ladder.verdict import Verdict
+
+COLUMNS = (
+    "level",
+    "engine",
+    "against",
+    "targets",
+    "rms",
+    "max",
+    "tolerance",
+    "verdict",
+    "worst",
+)
+
+
+def angle(value: float | None) -> str:
+    """An angle with three figures and an SI prefix, a dash for none."""
+    return "-" if value is None else si_text(value, "rad")
+
+
+def word(level: LevelResult) -> str:
+    """`pass`, `FAIL` or `undecided`."""
+    return {True: "pass", False: "FAIL", None: "undecided"}[level.passed]
+
+
+def row(level: LevelResult) -> tuple[str, ...]:
+    """Cells of one level, in the order of `COLUMNS`."""
+    worst = level.worst
+    place = (
+        f"{worst['stage']} token {worst['token']} coordinate {worst['coordinate']}"
+        if worst
+        else level.reason
+    )
+    return (
+        level.level,
+        level.engine,
+        level.reference,
+        f"{level.targets}",
+        angle(level.rms_rad),
+        angle(level.max_rad),
+        angle(level.tolerance_rad),
+        word(level),
+        place,
+    )
+
+
+def closing_line(verdict: Verdict) -> str:
+    """PASS, FAIL or INCONCLUSIVE, with the first reason in one sentence."""
+    if verdict.passed:
+        return "PASS"
+    for level in verdict.levels:
+        if level.passed is False:
+            return f"FAIL   {level.level} against {level.reference}: {level.reason}"
+    for level in verdict.levels:
+        if level.passed is None:
+            return f"INCONCLUSIVE   {level.level} ({level.engine}): {level.reason}"
+    entry = next(e for e in verdict.convergence if not e.passed)
+    return (
+        f"INCONCLUSIVE   {entry.engine}: halving the step moves "
+        f"{len(entry.unconverged)} of {entry.targets} targets by up to "
+        f"{angle(entry.change_rad)}"
+    )
+
+
+def gap_line(verdict: Verdict) -> str:
+    """The causes that are not nothing, largest first."""
+    named = sorted(
+        verdict.causes.items(), key=lambda item: item[1]["rms_rad"], reverse=True
+    )
+    shown = [f"{name} {angle(size['rms_rad'])}" for name, size in named]
+    return "gap by cause (rms): " + ", ".join(shown)
+
+
+def verdict_text(verdict: Verdict) -> str:
+    """Table of the levels, the gap by cause and the closing line."""
+    rows = [COLUMNS, *(row(level) for level in verdict.levels)]
+    widths = [max(len(r[k]) for r in rows) for k in range(len(COLUMNS))]
+    lines = [
+        "  ".join(cell.ljust(width) for cell, width in zip(r, widths, strict=True))
+        for r in rows
+    ]
+    lines += [gap_line(verdict)] if verdict.causes else []
+    for entry in verdict.convergence:
+        state = "converged" if entry.passed else "not converged"
+        lines.append(
+            f"halving the step moves {entry.engine} by at most "
+            f"{angle(entry.change_rad)}: {state}"
+        )
+    lines += [f"note: {note}" for note in verdict.notes]
+    return "\n".join([line.rstrip() for line in lines] + [closing_line(verdict)])

@@ -1,0 +1,26 @@
+"""Host operations: what a model does besides its couplings, with counts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from oscc.ir.program import HostOperation
+
+if TYPE_CHECKING:
+    from oscc.trace import Trace
+
+
+def _listed(counts: Mapping[str, int], layer: int) -> list[HostOperation]:
+    return [
+        HostOperation(name, layer, int(count), "exp" if name == "softmax" else "mac")
+        for name, count in counts.items()
+    ]
+
+
+def host_operations(trace: Trace) -> tuple[HostOperation, ...]:
+    """Operations of the whole input in the order in which they run."""
+    out: list[HostOperation] = []
+    for number, layer in enumerate(trace.layers):
+        out += _listed(layer.operations, number)
+    return (*out, *_listed(trace.operations, -1))

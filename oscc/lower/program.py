@@ -1,0 +1,138 @@
+"""Lowering of a whole trace: one coupling stage a layer, and the host's work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from oscc.checks import require_choice
+from oscc.errors import RequestError
+from oscc.ir.coupling import Coupling
+from oscc.ir.program import Program
+from oscc.ir.stage import Stage
+from oscc.lower.host import host_operations
+
+if TYPE_CHECKING:
+    from oscc.trace import LayerTrace, Trace
+
+LOWERINGS = {
+    "kuramoto": "oscc.lower.kuramoto:couplings",
+    "fsn": "oscc.lower.fsn:couplings",
+}
+
+_MATCHING = {"flow": "flow", "euler": "probe"}
+
+
+def _lowering(family: str) -> Callable[[LayerTrace], tuple[Coupling, ...]]:
+    if family not in LOWERINGS:
+        raise RequestError(
+            f"Family `{family}` cannot be lowered yet; {', '.join(LOWERINGS)} can."
+        )
+    module, name = LOWERINGS[family].split(":")
+    found: Callable[[LayerTrace], tuple[Coupling, ...]] = getattr(
+        import_module(module), name
+    )
+    return found
+
+
+def lower_layer(
+    family: str,
+    model_update: str,
+    number: int,
+    layer: LayerTrace,
+    *,
+    update: str | None = None,
+    **settings: Any,
+) -> Stage:
+    """The coupling stage of one traced layer.
+
+    Args:
+        family: Model family.
+        model_update: What the model was trained with, `flow` or `euler`.
+        number: Index of the layer; it gives the stage its name.
+        layer: Traced layer of T tokens and K coordinates.
+        update: `flow` or `probe`; None takes the one that matches the training.
+        settings: Further fields of the stage, such as `scheme`.
+
+    Raises:
+        RequestError: the family cannot be lowered, or the layer breaks a law of the IR.
+    """
+    require_choice("model_update", model_update, tuple(_MATCHING))
+    return Stage(
+        name=f"layer.{number}.coupling",
+        theta_rad=layer.theta_rad,
+        phi0_rad=layer.theta_rad,
+        gain_rad=layer.gain_rad,
+        detuning_rad=np.zeros_like(layer.theta_rad),
+        couplings=_lowering(family)(layer),
+        digital_rad=layer.next_rad,
+        update=update or _MATCHING[model_update],
+        model_update=model_update,
+        **settings,
+    )
+
+
+def lower(
+    trace: Trace,
+    device: Mapping[str, Any],
+    *,
+    update: str | None = None,
+    layers: Collection[int] | None = None,
+    fidelity: str = "pairwise",
+    **settings: Any,
+) -> Program:
+    """Program of a traced input: a stage a layer, host operations, device card.
+
+    Args:
+        trace: What the digital model did on the input.
+        device: Content of a device card.
+        update: None takes the one that matches the training; the other is allowed,
+            and named in the program's notes.
+        layers: Layers to lower; None takes all.
+        fidelity: What a netlist of the stages holds.
+        settings: Further fields of the program, such as `accuracy_rad`.
+
+    Raises:
+        RequestError: the family cannot be lowered, or a layer does not exist.
+    """
+    chosen = tuple(range(len(trace.layers))) if layers is None else sorted(set(layers))
+    for number in chosen:
+        if not 0 <= number < len(trace.layers):
+            raise RequestError(
+                f"Layer {number} does not exist; the model has layers 0 to "
+                f"{len(trace.layers) - 1}."
+            )
+    stages = tuple(
+        lower_layer(
+            trace.family,
+            trace.update,
+            number,
+            trace.layers[number],
+            update=update,
+            fidelity=fidelity,
+        )
+        for number in chosen
+    )
+    return Program(
+        family=trace.family,
+        stages=stages,
+        host_operations=host_operations(trace),
+        device=device,
+        tokens=trace.tokens,
+        notes=_notes(stages),
+        **settings,
+    )
+
+
+def _notes(stages: tuple[Stage, ...]) -> tuple[str, ...]:
+    changed = [s for s in stages if _MATCHING[s.model_update] != s.update]
+    if not changed:
+        return ()
+    first = changed[0]
+    return (
+        f"The layers were trained with update {first.model_update}, but the program "
+        f"runs them as {first.update}, as asked: this changes the model.",
+    )

@@ -1,0 +1,63 @@
+"""Pass `legalise`: refuse what the device card cannot do.
+
+The phase equation is exact while the injected current stays below the smallest
+charging current of the node, so the ratio of the two is held under a limit. The pass
+changes nothing, so applying it twice equals applying it once.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from oscc.device.coupler import injection_A, injection_ratio
+from oscc.errors import RequestError
+from oscc.ir.plan import dwells
+from oscc.ir.program import Program
+from oscc.ir.stage import Stage
+from oscc.passes.options import PassOptions
+from oscc.passes.record import record
+from oscc.passes.trials import stage_drive
+
+
+def largest_injection(stage: Stage, options: PassOptions) -> tuple[float, int]:
+    """Largest injection ratio of a stage, and the flat index of its target."""
+    short = min(dwells(stage), key=lambda dwell: dwell.periods / abs(dwell.gain))
+    current = injection_A(
+        options.card,
+        short.gain * stage_drive(stage),
+        np.array(stage.harmonics),
+        short.periods,
+        detuning_rad=short.gain * stage.detuning_rad.ravel(),
+    )
+    ratio = injection_ratio(options.card, current)
+    worst = int(np.argmax(ratio))
+    return float(ratio[worst]), worst
+
+
+def legalise(program: Program, options: PassOptions) -> Program:
+    """Check the largest injection of every stage against the card.
+
+    Raises:
+        RequestError: a target needs more current than the limit allows.
+    """
+    rows = []
+    for stage in program.stages:
+        ratio, worst = largest_injection(stage, options)
+        if ratio > options.injection_limit:
+            token, coordinate = divmod(worst, stage.phi0_rad.shape[1])
+            raise RequestError(
+                f"stage {stage.name} / token {token} / coordinate {coordinate}: "
+                f"{stage.substeps} substeps of {stage.dwell_periods} periods need "
+                f"{ratio / options.injection_limit:.2g}x the largest injection of card "
+                f"{options.card.name}. Ask for more periods or substeps."
+            )
+        rows.append(
+            {
+                "stage": stage.name,
+                "injection_ratio": ratio,
+                "share_of_limit": ratio / options.injection_limit,
+            }
+        )
+    return record(
+        program, "legalise", {"limit": options.injection_limit, "stages": rows}
+    )
