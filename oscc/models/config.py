@@ -1,0 +1,192 @@
+"""Configuration of a model: every choice the articles leave open is a field here."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any
+
+from oscc.checks import nearest, require_choice, require_positive
+from oscc.errors import RequestError
+
+UPDATES = ("flow", "euler")
+BOUNDS = ("B0", "B1", "B2", "B3", "B4")
+
+_CHOICES: dict[str, tuple[str, ...]] = {
+    "update": UPDATES,
+    "bound": BOUNDS,
+    "embedding": ("normal", "uniform"),
+    "drift": ("rope", "short", "zero"),
+    "gates": ("softplus", "none"),
+    "offsets": ("learned", "zero"),
+    "successor": ("dropped", "renormalised"),
+    "feed_forward": ("angles", "lift"),
+}
+_WHOLE = ("symbols", "k", "layers", "heads", "hidden", "context", "harmonics")
+_ABOVE_ZERO = ("bound_c", "embedding_std", "sharpness", "beta", "drift_base")
+
+
+@dataclass(frozen=True, slots=True)
+class ModelConfig:
+    """Sizes and open choices of one model.
+
+    Sizes: `symbols` V, `k` coordinates a token, `layers` L, `heads` H (groups of
+    coordinates with their own softmax), `hidden` feed-forward width, `context` T,
+    `harmonics` N of the coupling (1 for Kuramoto attention).
+
+    Choices, all inferred (the articles do not state them): `bound` B0 none, B1 norm
+    of the saturated vector, B2 soft root mean square, B3 fixed root mean square, B4
+    per coordinate, with width `bound_c`; `embedding` and `embedding_std` of the
+    angles at the start; `sharpness`, `beta`, `drift`, `drift_base`, `value_gain`,
+    `gate_std`, `feed_forward_std`, `delay_gain` (start values); `gates` (map of the
+    score gates); `offsets` (`zero`: frustration frozen at 0); `successor` (whether
+    the weight that meets no successor is dropped or spread over the others);
+    `feed_forward` on the raw angles or on their lift; `query_offset` an extension.
+
+    Source: Nunley, arXiv 2606.11585 and 2606.18694, as far as they state it.
+
+    Example:
+        >>> ModelConfig("fsn", "flow").harmonics
+        2
+    """
+
+    family: str
+    update: str = "flow"
+    symbols: int = 98
+    k: int = 48
+    layers: int = 2
+    heads: int = 4
+    hidden: int = 96
+    context: int = 128
+    harmonics: int = 0
+    bound: str = "B1"
+    bound_c: float = 1.0
+    embedding: str = "normal"
+    embedding_std: float = 0.5
+    sharpness: float = 1.0
+    beta: float = 2.0
+    drift: str = "rope"
+    drift_base: float = 10000.0
+    gates: str = "softplus"
+    gate_std: float = 0.5
+    value_gain: float = 1.0
+    delay_gain: float = 1.0
+    offsets: str = "learned"
+    successor: str = "dropped"
+    feed_forward: str = "angles"
+    feed_forward_std: float = 0.5
+    query_offset: bool = False
+
+    def __post_init__(self) -> None:
+        from oscc.models.base import FAMILIES
+
+        require_choice("family", self.family, tuple(FAMILIES))
+        if self.harmonics == 0:
+            default = 1 if self.family == "kuramoto" else 2
+            object.__setattr__(self, "harmonics", default)
+        for name, choices in _CHOICES.items():
+            require_choice(name, getattr(self, name), choices)
+        for name in _WHOLE:
+            _require_whole(name, getattr(self, name))
+        for name in _ABOVE_ZERO:
+            require_positive(name, getattr(self, name))
+        if self.k % self.heads:
+            raise RequestError(
+                f"Argument `heads` must divide k = {self.k}, but is {self.heads}."
+            )
+        if self.family == "kuramoto" and self.harmonics != 1:
+            raise RequestError(
+                "Argument `harmonics` must be 1 for Kuramoto attention, "
+                f"but is {self.harmonics}. More harmonics: family fsn."
+            )
+
+    def with_changes(self, **changes: Any) -> ModelConfig:
+        """Copy with some fields changed; unknown names are refused.
+
+        Raises:
+            RequestError: a name is not a field, or a value is not allowed.
+
+        Example:
+            >>> ModelConfig("fsn").with_changes(k=16).k
+            16
+        """
+        _require_known(changes)
+        return replace(self, **changes)
+
+    def to_json(self) -> str:
+        """JSON text with sorted keys, as stored in a checkpoint.
+
+        Example:
+            >>> config = ModelConfig("fsn")
+            >>> ModelConfig.from_json(config.to_json()) == config
+            True
+        """
+        return json.dumps(asdict(self), sort_keys=True, separators=(",", ":"))
+
+    @staticmethod
+    def from_json(text: str) -> ModelConfig:
+        """Configuration from JSON text.
+
+        Raises:
+            RequestError: not a JSON mapping, an unknown key, a value not allowed.
+
+        Example:
+            >>> ModelConfig.from_json('{"family": "fsn", "update": "flow"}').k
+            48
+        """
+        try:
+            content = json.loads(text)
+        except json.JSONDecodeError as error:
+            raise RequestError(f"The model's config is not JSON: {error}.") from error
+        if not isinstance(content, dict):
+            raise RequestError("The model's config must be a JSON mapping.")
+        return ModelConfig.from_mapping(content)
+
+    @staticmethod
+    def from_mapping(content: Mapping[str, Any]) -> ModelConfig:
+        """Configuration from a mapping of field names to values.
+
+        Raises:
+            RequestError: an unknown key, a missing family, a value not allowed.
+
+        Example:
+            >>> ModelConfig.from_mapping({"family": "fsn", "k": 16}).k
+            16
+        """
+        _require_known(content)
+        if "family" not in content:
+            raise RequestError("The model's config must name its `family`.")
+        return ModelConfig(**content)
+
+
+def _require_known(content: Mapping[str, Any]) -> None:
+    known = {field.name: field.type for field in fields(ModelConfig)}
+    for name, value in content.items():
+        if name not in known:
+            raise RequestError(
+                f"Unknown key `{name}` in the model's config.{nearest(name, known)}"
+            )
+        _require_type(name, value, str(known[name]))
+
+
+def _require_type(name: str, value: Any, wanted: str) -> None:
+    fits = {
+        "str": isinstance(value, str),
+        "bool": isinstance(value, bool),
+        "int": isinstance(value, int) and not isinstance(value, bool),
+        "float": isinstance(value, int | float) and not isinstance(value, bool),
+    }[wanted]
+    if not fits:
+        word = {"str": "text", "bool": "true or false", "int": "a whole number"}
+        raise RequestError(
+            f"Argument `{name}` must be {word.get(wanted, 'a number')}, "
+            f"but is {value!r}."
+        )
+
+
+def _require_whole(name: str, value: int) -> None:
+    if value < 1:
+        raise RequestError(
+            f"Argument `{name}` must be a whole number >= 1, but is {value}."
+        )

@@ -1,0 +1,236 @@
+"""Train a model family on a text corpus."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from oscc.checks import nearest
+from oscc.errors import RequestError
+from oscc.files import dump_json, write_atomic
+
+if TYPE_CHECKING:
+    from oscc.models.config import ModelConfig
+    from oscc.models.training import Progress, Trainer, TrainingConfig
+
+METRICS_FORMAT = "oscc.metrics/1"
+_STANDARD_K = 48
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TrainResult:
+    """Files a training wrote, with the content of the metrics file."""
+
+    checkpoint: Path
+    metrics_path: Path
+    metrics: Mapping[str, Any]
+
+
+def train(
+    family: str,
+    update: str = "flow",
+    *,
+    text: Path | None = None,
+    out: Path = Path("checkpoints"),
+    name: str = "",
+    seed: int = 0,
+    steps: int | None = None,
+    overrides: Mapping[str, Any] | None = None,
+    resume: bool = True,
+    force: bool = False,
+    command: str = "",
+    progress: Callable[[Progress], None] | None = None,
+) -> TrainResult:
+    """Train a model, write its checkpoint and its metrics.
+
+    Args:
+        family: A name in FAMILIES.
+        update: `flow` or `euler`.
+        text: Text file or folder; the interpreter's standard library without it.
+        out: Folder of `NAME.safetensors` and `NAME.metrics.json`.
+        name: Base name; FAMILY-UPDATE, with -kNN where k is not 48, by default.
+        seed: Seed of the start values and of the batches.
+        steps: Optimiser steps; the family's default without it.
+        overrides: Fields of ModelConfig and TrainingConfig by name.
+        resume: Go on from the state of an earlier, unfinished run in `out`.
+        force: Replace an existing checkpoint.
+        command: What to note as the command in the metrics.
+        progress: Called after every saved state.
+
+    Returns:
+        Paths and metrics.
+
+    Raises:
+        RequestError: an unknown family or setting, a bad corpus, or a checkpoint of
+            that name is there and `force` is not given.
+        UndecidedError: training diverged; the last good state is kept.
+
+    Example:
+        >>> train("fns")
+        Traceback (most recent call last):
+        oscc.errors.RequestError: Argument `family` must be one of fsn, kuramoto, but \
+is 'fns'. Did you mean `fsn`?
+    """
+    import torch
+
+    from oscc.models.training import Trainer
+
+    config, training = settings(family, update, steps, overrides or {})
+    stem = name or default_name(config)
+    checkpoint, state = out / f"{stem}.safetensors", out / f"{stem}.state.safetensors"
+    if checkpoint.exists() and not force:
+        raise RequestError(
+            f"`{checkpoint}` is there already. Choose another -o, or give --force."
+        )
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # sums in one order: the same seed gives the same bits
+    try:
+        trainer = Trainer(config, training, _corpus(text), seed)
+        if resume and state.exists():
+            trainer.load_state(state)
+        trainer.run(state, progress)
+        metrics = _metrics(
+            trainer,
+            command or _command(family, update, seed, training.steps, overrides),
+        )
+    finally:
+        torch.set_num_threads(threads)
+    return _write(trainer, checkpoint, state, metrics)
+
+
+def settings(
+    family: str, update: str, steps: int | None, overrides: Mapping[str, Any]
+) -> tuple[ModelConfig, TrainingConfig]:
+    """Model and training settings, overrides sorted to where they belong.
+
+    Raises:
+        RequestError: a name belongs to neither.
+
+    Example:
+        >>> settings("fsn", "flow", 10, {"k": 16})[1].steps
+        10
+    """
+    from oscc.models.config import ModelConfig
+    from oscc.models.training import TrainingConfig
+
+    model_keys = {f.name for f in fields(ModelConfig)}
+    training_keys = {f.name for f in fields(TrainingConfig)}
+    unknown = [key for key in overrides if key not in model_keys | training_keys]
+    if unknown:
+        raise RequestError(
+            f"Unknown key `{unknown[0]}` for training."
+            f"{nearest(unknown[0], model_keys | training_keys)}"
+        )
+    model = {key: value for key, value in overrides.items() if key in model_keys}
+    other = {key: value for key, value in overrides.items() if key in training_keys}
+    if steps is not None:
+        other["steps"] = steps
+    config = ModelConfig.from_mapping({"family": family, "update": update, **model})
+    return config, TrainingConfig(**other)
+
+
+def default_name(config: ModelConfig) -> str:
+    """Base name of the checkpoint files: FAMILY-UPDATE, with -kNN for other sizes.
+
+    Example:
+        >>> from oscc.models.config import ModelConfig
+        >>> default_name(ModelConfig("fsn", "flow", k=8))
+        'fsn-flow-k08'
+    """
+    size = "" if config.k == _STANDARD_K else f"-k{config.k:02d}"
+    return f"{config.family}-{config.update}{size}"
+
+
+def _corpus(text: Path | None) -> Any:
+    from oscc.corpus import standard_library, text_corpus
+
+    return standard_library() if text is None else text_corpus(text)
+
+
+def _command(
+    family: str, update: str, seed: int, steps: int, overrides: Mapping[str, Any] | None
+) -> str:
+    changed = "".join(f" --set train.{k}={v}" for k, v in (overrides or {}).items())
+    return (
+        f"oscc train --family {family} --update {update} --seed {seed} "
+        f"--steps {steps}{changed}"
+    )
+
+
+def _metrics(trainer: Trainer, command: str) -> dict[str, Any]:
+    import platform
+
+    import torch
+
+    from oscc.models.training import bits_per_character, drive_quantiles
+
+    model, config, corpus = trainer.model, trainer.config, trainer.corpus
+    done = trainer.progress
+    held_out = corpus.held_out
+    exact = bits_per_character(model, config, held_out, "validation batch")
+    coarse = bits_per_character(
+        model, config, held_out, "validation batch", exact=False
+    )
+    return {
+        "format": METRICS_FORMAT,
+        "command": command,
+        "seed": trainer.seed,
+        "steps": done.step,
+        "steps_skipped": done.skipped,
+        "largest_gradient_norm": done.largest_norm,
+        "symbols_seen": done.step * trainer.training.batch * config.context,
+        "corpus": {
+            "name": corpus.name,
+            "sha256": corpus.digest,
+            "files": corpus.files,
+            "train_symbols": len(corpus.train),
+            "held_out_symbols": len(corpus.held_out),
+        },
+        "bits_per_character": {
+            "train": bits_per_character(model, config, corpus.train, "train batch"),
+            "validation": exact,
+        },
+        "integrator_gap": {"bits_per_character": coarse - exact},
+        "drive": drive_quantiles(model, config, held_out),
+        "parameters": sum(p.numel() for p in model.parameters()),
+        "curve": done.curve,
+        "model": asdict(config),
+        "training": asdict(trainer.training),
+        "versions": {"torch": torch.__version__, "python": platform.python_version()},
+    }
+
+
+def _write(
+    trainer: Trainer, checkpoint: Path, state: Path, metrics: dict[str, Any]
+) -> TrainResult:
+    from oscc.checkpoint import save_checkpoint
+
+    save_checkpoint(
+        checkpoint, trainer.model, trainer.config, trainer.corpus.vocabulary
+    )
+    metrics_path = checkpoint.with_suffix(".metrics.json")
+    write_atomic(metrics_path, dump_json(metrics))
+    state.unlink(missing_ok=True)
+    return TrainResult(checkpoint, metrics_path, metrics)
+
+
+def _demonstrate(arguments: list[str]) -> None:
+    """Free entry until the command line has the verb: FAMILY UPDATE STEPS k=v ..."""
+    overrides: dict[str, Any] = {}
+    for item in arguments[3:]:
+        key, _, value = item.partition("=")
+        overrides[key] = int(value) if value.isdigit() else value
+
+    def show(p: Progress) -> None:
+        sys.stderr.write(f"{p.step} {p.curve[-1][1]:.4f} {p.skipped}\n")
+        sys.stderr.flush()
+
+    family, update, steps = arguments[:3]
+    train(family, update, steps=int(steps), overrides=overrides, progress=show)
+
+
+if __name__ == "__main__":
+    _demonstrate(sys.argv[1:])
