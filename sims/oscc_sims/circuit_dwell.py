@@ -8,22 +8,20 @@ cycle, whole turns come from the counted upward crossings.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from oscc.arrays import BoolArray, ComplexArray, FloatArray, IntArray
-from oscc.checks import require_finite, require_shape
+from oscc.checks import require_choice, require_finite, require_shape
 from oscc.device.card import Card
 from oscc.errors import RequestError, UndecidedError
-from oscc_sims import circuit_scalar, segments
+from oscc_sims import circuit_lanes, circuit_scalar, segments
 
 ENERGY_PARTS = ("supply_J", "r_series_J", "vo2_J", "capacitor_J", "injected_J")
 """Columns of `DwellResult.energy_J`; supply + injected = the three others."""
-
-_LANES_A_CHUNK = 1024
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,6 +78,7 @@ def run_dwell(
         1.0
     """
     current, start = _checked(injection, phi0_rad, periods)
+    require_choice("kernel", kernel, ("lanes", "scalar"))
     cell = segments.cells(card, start.size, spread)
     v, state, turns = segments.start_of(cell, start)
     work = _Work(
@@ -93,7 +92,7 @@ def run_dwell(
         ups=np.zeros(start.size, dtype=np.int64),
         energy=np.zeros((start.size, len(ENERGY_PARTS) if energy else 0)),
     )
-    steps = _run_scalar(work, np.arange(start.size), threads)
+    fallback, steps = _run(work, cell, kernel, threads)
     lost = work.ups < 0
     if lost.any():
         raise UndecidedError(
@@ -105,7 +104,7 @@ def run_dwell(
     return DwellResult(
         lead_rad=lead,
         crossings=work.ups,
-        fallback=np.zeros(start.size, dtype=np.bool_),
+        fallback=fallback,
         evaluations=steps / max(start.size, 1),
         energy_J=work.energy if energy else None,
     )
@@ -126,7 +125,56 @@ class _Work:
     energy: FloatArray
 
 
-def _run_scalar(work: _Work, lanes: IntArray, threads: int) -> int:
+def _run(
+    work: _Work, cell: segments.Cells, kernel: str, threads: int
+) -> tuple[BoolArray, int]:
+    """Run all targets; which of them fell back, and the evaluations in all."""
+    everyone = np.arange(work.v.size)
+    if kernel == "scalar":
+        return np.zeros(work.v.size, dtype=np.bool_), _scalar(work, everyone, threads)
+    before = replace(
+        work, v=work.v.copy(), state=work.state.copy(), ups=work.ups.copy()
+    )
+    sure = segments.monotone(cell, work.current)
+    steps = _lanes(work, cell, np.flatnonzero(sure), threads)
+    fallback = ~sure | (work.ups < 0)
+    some = np.flatnonzero(fallback)
+    steps += _scalar(work, some, threads)
+    if work.energy.size:
+        # the scalar kernel integrates; phases stay those of the lanes kernel
+        steps += _scalar(before, np.flatnonzero(~fallback), threads)
+    return fallback, steps
+
+
+def _lanes(work: _Work, cell: segments.Cells, lanes: IntArray, threads: int) -> int:
+    if lanes.size == 0:
+        return 0
+    phasors = np.moveaxis(work.response, 0, -1)
+    if phasors.shape[1] == 0:
+        phasors = np.zeros((2, 1, work.v.size), dtype=np.complex128)
+    real = np.ascontiguousarray(phasors.real)
+    imag = np.ascontiguousarray(phasors.imag)
+    guess = segments.free_lengths(cell, work.v, work.state)
+    # blocks of one state save half a period each
+    order = lanes[np.argsort(work.state[lanes].astype(np.int8), kind="stable")]
+
+    def run(part: IntArray) -> int:
+        return circuit_lanes.run_lanes(
+            part,
+            work.periods,
+            work.cell,
+            guess,
+            real,
+            imag,
+            work.v,
+            work.state,
+            work.ups,
+        )
+
+    return _spread_out(run, order, threads)
+
+
+def _scalar(work: _Work, lanes: IntArray, threads: int) -> int:
     def run(part: IntArray) -> int:
         return circuit_scalar.run_scalar(
             part,
@@ -141,10 +189,13 @@ def _run_scalar(work: _Work, lanes: IntArray, threads: int) -> int:
             work.energy,
         )
 
-    parts = [
-        lanes[begin : begin + _LANES_A_CHUNK]
-        for begin in range(0, lanes.size, _LANES_A_CHUNK)
-    ]
+    return _spread_out(run, lanes, threads)
+
+
+def _spread_out(run: Callable[[IntArray], int], lanes: IntArray, threads: int) -> int:
+    """Run lanes in chunks over threads; each lane writes to its own place alone."""
+    chunk = 8 * circuit_lanes.BLOCK
+    parts = [lanes[begin : begin + chunk] for begin in range(0, lanes.size, chunk)]
     if threads <= 1 or len(parts) <= 1:
         return sum(run(part) for part in parts)
     with ThreadPoolExecutor(threads) as pool:

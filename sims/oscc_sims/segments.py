@@ -12,9 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from oscc.arrays import ComplexArray, FloatArray, IntArray
+from oscc.arrays import BoolArray, ComplexArray, FloatArray, IntArray
 from oscc.checks import nearest, require_finite, require_shape
 from oscc.device.card import UNITS, Card
+from oscc.device.coupler import peak_injection_A
 from oscc.device.piecewise import omega as card_omega
 from oscc.errors import RequestError
 
@@ -121,6 +122,32 @@ def phase_in_cycle(cell: Cells, v: FloatArray, state: IntArray) -> FloatArray:
     since = tau * np.log((level - cell.first[state, lane]) / (level - v))
     since = since + np.where(state == 1, cell.length[0], 0.0)
     return np.asarray(cell.omega * since, dtype=np.float64)
+
+
+def free_lengths(cell: Cells, v: FloatArray, state: IntArray) -> FloatArray:
+    """Free segment lengths by state, then the rest of the first one, shape (3, M).
+
+    In base phase of the carriers: the kernels start their search there.
+    """
+    lane = np.arange(v.size)
+    level, tau = cell.level[state, lane], cell.tau[state, lane]
+    rest = tau * np.log((level - v) / (level - cell.last[state, lane]))
+    both = cell.omega_ref * cell.length
+    return np.concatenate([both, cell.omega_ref * rest[None, :]])
+
+
+def monotone(cell: Cells, injection: ComplexArray) -> BoolArray:
+    """Lanes whose node surely passes each threshold once, shape (M,).
+
+    C dV/dt = (level - V) conductance + I(t) keeps its sign at the end threshold of a
+    state, at all times, if |I| < conductance |level - last| there. A voltage that can
+    pass a level in one direction only passes it at most once.
+    """
+    weakest = np.abs(cell.conductance * (cell.level - cell.last)).min(axis=0)
+    sure = np.abs(injection).sum(axis=1) < weakest
+    rest = np.flatnonzero(~sure)
+    sure[rest] = peak_injection_A(injection[rest]) < weakest[rest]
+    return sure
 
 
 def response_of(cell: Cells, injection: ComplexArray) -> ComplexArray:
