@@ -54,7 +54,7 @@ def outline(program: Program) -> dict[str, Any]:
         "notes": list(program.notes),
         "stages": [_stage(stage) for stage in program.stages],
         "host_operations": [
-            {"name": o.name, "layer": o.layer, "count": o.macs, "unit": o.unit}
+            {"name": o.name, "layer": o.layer, "count": o.count, "unit": o.unit}
             for o in program.host_operations
         ],
         "provenance": dict(program.provenance),

@@ -31,18 +31,18 @@ CONVENTIONS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class HostOperation:
-    """Work that stays digital, with its multiply-accumulates for the whole input.
+    """Work that stays digital, counted for the whole input.
 
     Args:
-        name: `score`, `softmax`, `gates`, `bound`, `feed_forward`, `read_out`, ...
+        name: `score`, `softmax_exponentials`, `bound`, `feed_forward`, ...
         layer: Index of the layer, -1 for what belongs to none.
-        macs: Multiply-accumulates, or evaluations where `unit` says so.
-        unit: `mac` or `exp`.
+        count: How many of the unit.
+        unit: `mac`, or `exp`, `sincos`, `read` where it is no multiply-accumulate.
     """
 
     name: str
     layer: int
-    macs: int
+    count: int
     unit: str = "mac"
 
 

@@ -147,7 +147,9 @@ def to_networkx(
     return graph
 
 
-def _add_edges(graph: networkx.MultiDiGraph[Any], stage: Stage, wanted: set[int]) -> None:
+def _add_edges(
+    graph: networkx.MultiDiGraph[Any], stage: Stage, wanted: set[int]
+) -> None:
     columns = stage.phi0_rad.shape[1]
     for chunk in pairs(stage):
         for k in range(chunk.target.size):

@@ -11,9 +11,17 @@ if TYPE_CHECKING:
     from oscc.trace import Trace
 
 
+UNITS = {
+    "softmax_exponentials": "exp",
+    "sine_cosine_pairs": "sincos",
+    "embedding_reads": "read",
+}
+"""What a count means where it is not multiply-accumulates."""
+
+
 def _listed(counts: Mapping[str, int], layer: int) -> list[HostOperation]:
     return [
-        HostOperation(name, layer, int(count), "exp" if name == "softmax" else "mac")
+        HostOperation(name, layer, int(count), UNITS.get(name, "mac"))
         for name, count in counts.items()
     ]
 

@@ -1,0 +1,249 @@
+"""Compile a checkpoint and an input to a program, and to a build folder."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from oscc.errors import RequestError
+from oscc.ir.program import Program
+from oscc.seeds import stream
+
+if TYPE_CHECKING:
+    from oscc.checkpoint import LoadedCheckpoint
+    from oscc.device.card import Card
+
+
+@dataclass(frozen=True, slots=True)
+class CompileRequest:
+    """What to compile, with the defaults of the command line.
+
+    Args:
+        device: Name of a device card, or path of a user's own.
+        coupler: Kind of coupler.
+        fidelity: What a netlist holds.
+        update: `flow` or `probe`; None takes the one of the training.
+        scheme: `auto`, or a scheme by name.
+        substeps: S; None chooses it.
+        periods: P; None chooses it for the accuracy.
+        accuracy_mrad: Wanted rms phase error of a stage [mrad].
+        layers: Layers to lower; None takes all.
+        max_tokens: Keep the first tokens of a longer text.
+        deck_targets: Targets a layer that are sampled for decks.
+        unknown: `error` or `other`, for characters outside the vocabulary.
+        seed: Seed of every draw.
+        threads: Worker threads; no result depends on it.
+    """
+
+    device: str = "vo2-two-state-6k"
+    coupler: str = "shaped"
+    fidelity: str = "pairwise"
+    update: str | None = None
+    scheme: str = "auto"
+    substeps: int | None = None
+    periods: int | None = None
+    accuracy_mrad: float = 10.0
+    layers: Collection[int] | None = None
+    max_tokens: int | None = None
+    deck_targets: int = 8
+    unknown: str = "error"
+    seed: int = 0
+    threads: int = 1
+    digests: Mapping[str, str] = field(default_factory=dict)
+
+
+def compile(
+    model: LoadedCheckpoint, text: str, *, device: str = "", **settings: Any
+) -> Program:
+    """Program of a model on a text.
+
+    Args:
+        model: What `oscc.load` returned.
+        text: Input of at least one token.
+        device: Name or path of a device card.
+        settings: Fields of `CompileRequest`, such as `accuracy_mrad`.
+
+    Raises:
+        RequestError: the text, the card or a setting cannot be used, or no scheme
+            reaches the accuracy.
+
+    Example:
+        >>> import oscc  # doctest: +SKIP
+        >>> program = oscc.compile(oscc.load("fsn-flow.safetensors"), "import os")
+    """
+    if device:
+        settings["device"] = device
+    return build_program(model, text, CompileRequest(**settings))
+
+
+def build_program(
+    model: LoadedCheckpoint, text: str, request: CompileRequest
+) -> Program:
+    """Trace, lower and run the passes.
+
+    Raises:
+        RequestError: as `compile`.
+    """
+    from oscc import passes
+    from oscc.device.card_file import card_to_mapping, load_card
+    from oscc.lower import lower
+    from oscc.trace import trace
+
+    _require_supported(request)
+    card = load_card(request.device)
+    program = lower(
+        trace(model.model, input_tokens(model, text, request)),
+        card_to_mapping(card),
+        update=request.update,
+        layers=request.layers,
+        fidelity=request.fidelity,
+        accuracy_rad=1e-3 * request.accuracy_mrad,
+        coupler=request.coupler,
+        deck_targets=request.deck_targets,
+        seed=request.seed,
+        provenance=_provenance(model, text, request),
+    )
+    return passes.run(program, pass_options(card, request))
+
+
+def pass_options(card: Card, request: CompileRequest) -> Any:
+    """Options of the passes for a request."""
+    from oscc.passes import PassOptions
+    from oscc.verbs.trial import CircuitTrial
+
+    return PassOptions(
+        card=card,
+        trial=CircuitTrial(card, request.threads),
+        scheme=request.scheme,
+        substeps=request.substeps,
+        periods=request.periods,
+    )
+
+
+def _require_supported(request: CompileRequest) -> None:
+    if request.coupler != "shaped":
+        raise RequestError(
+            f"Coupler `{request.coupler}` is not available yet; use `shaped`."
+        )
+    if request.fidelity == "passive":
+        raise RequestError(
+            "Fidelity `passive` is not available yet; use summed, pairwise or "
+            "oscillators."
+        )
+    if request.accuracy_mrad <= 0:
+        raise RequestError(
+            f"`--accuracy-mrad` must be above zero, but is {request.accuracy_mrad:g}."
+        )
+
+
+def input_tokens(
+    model: LoadedCheckpoint, text: str, request: CompileRequest, where: str = "the text"
+) -> Any:
+    """Symbol numbers of the text, cut to `max_tokens` if that was given.
+
+    Raises:
+        RequestError: the text is empty, too long, or has an unknown character.
+    """
+    if not text:
+        raise RequestError("The text is empty. Give a text of one token or more.")
+    cut = text if request.max_tokens is None else text[: request.max_tokens]
+    return model.vocabulary.encode(cut, unknown=request.unknown, where=where)
+
+
+def _provenance(
+    model: LoadedCheckpoint, text: str, request: CompileRequest
+) -> dict[str, Any]:
+    from oscc.files import sha256_bytes
+    from oscc.version import VERSION
+
+    return {
+        "version": VERSION,
+        "checkpoint_sha256": model.digest,
+        "input_sha256": sha256_bytes(text.encode()),
+        "seed": request.seed,
+        "passes": [],
+    }
+
+
+def compile_folder(
+    checkpoint: Path,
+    out: Path,
+    text: str,
+    request: CompileRequest,
+    *,
+    key: str | None = None,
+    model_config: Mapping[str, Any] | None = None,
+    force: bool = False,
+    decks: bool = True,
+) -> Program:
+    """Compile into a build folder: program, outline, decks of a sample, manifest.
+
+    After an error the output folder is as it was.
+
+    Args:
+        checkpoint: Checkpoint file.
+        out: Build folder to make.
+        text: Input.
+        request: What to compile.
+        key: Which mapping of a foreign checkpoint holds the weights.
+        model_config: Model section of the configuration, for a foreign checkpoint.
+        force: Replace an existing build of ours.
+        decks: Whether to write the sample's decks.
+
+    Raises:
+        RequestError: an input cannot be used, or the folder must not be written.
+        ToolError: the disk is full, or a simulator failed while it was timed.
+    """
+    from oscc.build import new_build, require_free
+    from oscc.checkpoint import load_checkpoint
+    from oscc.files import write_atomic
+    from oscc.ir.codec import save
+    from oscc.ir.outline import outline_yaml
+    from oscc.version import VERSION
+
+    require_free(out, force=force)
+    model = load_checkpoint(checkpoint, key=key, model_config=model_config)
+    program = build_program(model, text, request)
+    inputs = {
+        "checkpoint": program.provenance["checkpoint_sha256"],
+        "text": program.provenance["input_sha256"],
+    }
+    with new_build(
+        out, force=force, version=VERSION, seed=request.seed, inputs=inputs
+    ) as folder:
+        save(program, folder / "program.safetensors")
+        write_atomic(folder / "program.yaml", outline_yaml(program))
+        if decks:
+            _write_decks(program, folder)
+    return program
+
+
+def _write_decks(program: Program, folder: Path) -> None:
+    from oscc_backends.spice import write_sample
+
+    write_sample(program, sample_targets(program), folder)
+
+
+def sample_targets(program: Program, count: int | None = None) -> dict[str, Any]:
+    """Seeded sample of targets of every stage, stratified over drive and tokens.
+
+    Where the stage has one, always one above the 95 % quantile of the drive, one of
+    negative gain and one with an increment above 2 rad.
+
+    Args:
+        count: Targets a stage; the program's own number without it.
+
+    Returns:
+        Token and coordinate of each target by stage, shape (M, 2).
+    """
+    from oscc.ladder.sample import stratified
+
+    wanted = program.deck_targets if count is None else count
+    return {
+        stage.name: stratified(
+            stage, wanted, stream(program.seed, f"deck sample {stage.name}")
+        )
+        for stage in program.stages
+    }

@@ -1,0 +1,265 @@
+"""Run the ladder on a program or a build folder, and judge it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from oscc.arrays import FloatArray
+from oscc.build import BuildFolder
+from oscc.checks import nearest
+from oscc.errors import OsccError, RequestError, ToolError, UndecidedError
+from oscc.ir.interpret import interpret
+from oscc.ir.program import Program
+from oscc.ir.stage import Stage
+from oscc.ladder.convergence import Convergence, gate
+from oscc.ladder.gap import causes
+from oscc.ladder.levels import LevelResult, StageErrors, compare, compare_dwells, judge
+from oscc.ladder.verdict import Verdict
+from oscc.observables import Observables
+from oscc.verbs.simulate import SimulateOptions, simulate, simulate_into
+
+DEFAULT_LEVELS = ("ir", "phase", "circuit")
+LEVELS = ("ir", "phase", "circuit", "spice")
+
+_EXACT_RAD = 1e-6
+_SPICE_RAD = 5e-3
+_SPICE_PROBE_RAD = 1e-3
+
+Runner = Callable[[str], Observables]
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyOptions:
+    """What is judged, and how strictly.
+
+    Args:
+        levels: `ir`, `phase`, `circuit`, `spice` or `spice:ENGINE`.
+        tolerance_rad: Largest rms error by level, in the place of the program's own.
+        simulate: How engines are run.
+        tile: Whether the oscillator tile of fidelity `oscillators` is run too.
+    """
+
+    levels: Sequence[str] = DEFAULT_LEVELS
+    tolerance_rad: Mapping[str, float] = field(default_factory=dict)
+    simulate: SimulateOptions = field(default_factory=SimulateOptions)
+    tile: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Level:
+    """One level to judge: its engine and the engine above it."""
+
+    level: str
+    engine: str
+    reference: str
+    tolerance_rad: float
+
+
+def verify(
+    program: Program,
+    seen: Observables | Collection[Observables] = (),
+    options: VerifyOptions = VerifyOptions(),
+) -> Verdict:
+    """Verdict of a program; engines whose observables miss are run.
+
+    Args:
+        program: What was compiled.
+        seen: Observables at hand.
+        options: Levels, tolerances, how engines are run.
+
+    Raises:
+        RequestError: an unknown level, or observables of another program.
+    """
+    given = [seen] if isinstance(seen, Observables) else list(seen)
+    cache = {one.engine: one for one in given}
+    for one in given:
+        if one.program != program.digest():
+            raise RequestError(
+                f"The {one.engine} run was made from program {one.program[:8]}, "
+                f"this one is {program.digest()[:8]}. Simulate it again."
+            )
+
+    def run(engine: str) -> Observables:
+        start = run("circuit") if engine not in ("ir", "phase", "circuit") else None
+        if engine not in cache:
+            cache[engine] = simulate(
+                program, engine, start=start, options=options.simulate
+            )
+        return cache[engine]
+
+    return judge_all(program, run, options)
+
+
+def judge_all(program: Program, run: Runner, options: VerifyOptions) -> Verdict:
+    """Judge every level that was asked for, with engines run on demand.
+
+    Raises:
+        RequestError: an unknown level.
+    """
+    from oscc.verbs.tile import tile_facts
+
+    wanted = [one for word in options.levels for one in _levels(word, program, options)]
+    results: list[LevelResult] = []
+    gates: list[Convergence] = []
+    used: dict[str, Observables] = {}
+    for one in wanted:
+        result, entry = _judge_one(program, one, run, used)
+        results.append(result)
+        gates += [entry] if entry is not None else []
+    tile = tile_facts(program, options.simulate) if options.tile else None
+    return Verdict(
+        program=program.digest(),
+        levels=tuple(results),
+        causes=_all_causes(program, used, tile),
+        convergence=tuple(gates),
+        fidelity=program.stages[0].fidelity,
+        ideal_elements=_ideal_elements(used),
+        fidelity_gap=tile,
+        notes=program.notes,
+    )
+
+
+def _all_causes(
+    program: Program, used: Mapping[str, Observables], tile: Mapping[str, Any] | None
+) -> dict[str, dict[str, float]]:
+    found = causes(program, used)
+    if tile is not None:
+        found["loading"] = {"rms_rad": tile["rms_rad"], "max_rad": tile["max_rad"]}
+    return found
+
+
+def _ideal_elements(used: Mapping[str, Observables]) -> dict[str, int]:
+    for seen in used.values():
+        if "ideal_elements" in seen.facts:
+            return {k: int(v) for k, v in seen.facts["ideal_elements"].items()}
+    return {}
+
+
+def _levels(word: str, program: Program, options: VerifyOptions) -> list[_Level]:
+    level, _, engine = word.partition(":")
+    if level not in LEVELS or (engine and level != "spice"):
+        raise RequestError(
+            f"There is no level `{word}`; there are {', '.join(LEVELS)} and "
+            f"spice:ENGINE.{nearest(word, LEVELS)}"
+        )
+    probed = any(stage.update == "probe" for stage in program.stages)
+    tolerance = options.tolerance_rad.get(level, _tolerance(level, program, probed))
+    if level == "spice":
+        return [
+            _Level(level, name, "circuit", tolerance) for name in _simulators(engine)
+        ]
+    above = {"ir": "digital", "phase": "ir", "circuit": "ir" if probed else "phase"}
+    return [_Level(level, level, above[level], tolerance)]
+
+
+def _simulators(engine: str) -> tuple[str, ...]:
+    """The named simulator, or all installed ones."""
+    from oscc_sims.registry import SIMULATORS
+    from oscc_sims.registry import engine as open_engine
+
+    if engine:
+        if engine not in SIMULATORS:
+            raise RequestError(
+                f"There is no simulator `{engine}`; there are {', '.join(SIMULATORS)}."
+                f"{nearest(engine, SIMULATORS)}"
+            )
+        return (engine,)
+    found = tuple(name for name in SIMULATORS if open_engine(name).available()[0])
+    return found or SIMULATORS
+
+
+def _tolerance(level: str, program: Program, probed: bool) -> float:
+    if level == "spice":
+        return _SPICE_PROBE_RAD if probed else _SPICE_RAD
+    if level == "circuit" or (level == "phase" and probed):
+        return program.accuracy_rad
+    return _EXACT_RAD
+
+
+def _judge_one(
+    program: Program, one: _Level, run: Runner, used: dict[str, Observables]
+) -> tuple[LevelResult, Convergence | None]:
+    try:
+        errors, seen = _errors(program, one, run, used)
+    except (ToolError, UndecidedError) as error:
+        return _not_run(one, error), None
+    result = judge(
+        errors,
+        level=one.level,
+        engine=one.engine,
+        reference=one.reference,
+        tolerance_rad=one.tolerance_rad,
+    )
+    if one.level != "spice":
+        return result, None
+    return result, gate(program, seen, tolerance_rad=one.tolerance_rad)
+
+
+def _not_run(one: _Level, error: OsccError) -> LevelResult:
+    return LevelResult(
+        level=one.level,
+        engine=one.engine,
+        reference=one.reference,
+        tolerance_rad=one.tolerance_rad,
+        passed=None,
+        reason=str(error),
+        blame=error.exit_status,
+    )
+
+
+def _errors(
+    program: Program, one: _Level, run: Runner, used: dict[str, Observables]
+) -> tuple[list[StageErrors], Observables]:
+    seen = used[one.engine] = run(one.engine)
+    if one.level == "spice":
+        used["circuit"] = run("circuit")
+        return compare_dwells(program, seen, used["circuit"]), seen
+    if one.reference == "digital":
+        return compare(program, seen, _digital), seen
+    above = used[one.reference] = run(one.reference)
+    return compare(program, seen, lambda stage: above.phase(stage.name)), seen
+
+
+def _digital(stage: Stage) -> FloatArray:
+    return stage.digital_rad
+
+
+def verify_folder(build: Path, options: VerifyOptions = VerifyOptions()) -> Verdict:
+    """Verdict of a build folder, written to its verify.json.
+
+    Raises:
+        RequestError: not a build folder, an unknown level, or observables of another
+            program.
+    """
+    folder = BuildFolder.open(build)
+    with folder.locked():
+        program = folder.program()
+        cache: dict[str, Observables] = {}
+
+        def run(engine: str) -> Observables:
+            if engine not in cache:
+                cache[engine] = _from_folder(folder, program, engine, options)
+            return cache[engine]
+
+        verdict = judge_all(program, run, options)
+        folder.write_json("verify.json", verdict.to_json())
+    return verdict
+
+
+def _from_folder(
+    folder: BuildFolder, program: Program, engine: str, options: VerifyOptions
+) -> Observables:
+    """Observables at hand, run anew where they miss or come from another program."""
+    try:
+        seen = folder.observables(engine, program)
+    except RequestError:
+        seen = None
+    if seen is not None and set(seen.stages) == {s.name for s in program.stages}:
+        return seen
+    if engine == "ir":
+        arrays = {f"{s.name}.phase": interpret(s) for s in program.stages}
+        return Observables("ir", program.digest(), arrays, {})
+    return simulate_into(folder, program, engine, replace(options.simulate))
