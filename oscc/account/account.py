@@ -1,0 +1,189 @@
+"""The account of a program: closed form for the whole, beside what engines measured."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from oscc.account.assumptions import assumptions
+from oscc.account.balance import measured
+from oscc.account.digital import (
+    HostWork,
+    bound_note,
+    digital_energy_J,
+    host_assisted,
+    host_work,
+)
+from oscc.account.energy_account import CAUSES, EnergyAccount
+from oscc.account.noise import noise_of
+from oscc.account.stages import HARDWARE_CAUSES, StageEnergy, stage_energy
+from oscc.device import card_from_mapping
+from oscc.ir.program import Program
+from oscc.observables import Observables
+
+_OMITTED = (
+    "clock distribution and gate timing",
+    "weight converters",
+    "memory and data movement, on both sides",
+    "frequency trim and temperature control",
+    "leakage and supply conversion",
+)
+
+_OMITTED_BY_FIDELITY = {
+    "summed": "carriers: the sources of this fidelity are ideal",
+    "pairwise": "making and turning the harmonics of a source: ideal in this fidelity",
+    "oscillators": "buffers of the sources and of the gates: ideal in this fidelity",
+}
+
+
+def exact_parts(parts: Mapping[str, float]) -> tuple[dict[str, float], float]:
+    """Parts rounded to one grid, so that their sum is exact in any order.
+
+    The grid is 2^-50 of the sum: every partial sum then fits a double.
+
+    Returns:
+        The parts, each moved by at most 2^-51 of the sum, and their sum.
+
+    Example:
+        >>> parts, total = exact_parts({"a": 0.1, "b": 0.2, "c": 0.3})
+        >>> parts["a"] + parts["b"] + parts["c"] == parts["c"] + parts["b"] + parts["a"]
+        True
+    """
+    whole = math.fsum(parts.values())
+    if whole == 0.0:
+        return dict(parts), 0.0
+    step = 2.0 ** (math.frexp(whole)[1] - 50)
+    out = {name: round(value / step) * step for name, value in parts.items()}
+    return out, math.fsum(out.values())
+
+
+def account(
+    program: Program,
+    seen: Mapping[str, Observables],
+    *,
+    overrides: Mapping[str, float] | None = None,
+    ideal_elements: Mapping[str, int] | None = None,
+    tile: Mapping[str, Any] | None = None,
+) -> EnergyAccount:
+    """Energy account of a program.
+
+    Args:
+        seen: Observables by engine; those that hold energies are measured entries.
+        overrides: Values of assumptions by name, in the unit of the assumption.
+        ideal_elements: Count by SPICE letter, from the netlist index.
+        tile: Measured entry of a tile of real cells, if one was run.
+
+    Raises:
+        RequestError: an override is not known, or observables are of another program.
+
+    Example:
+        >>> from oscc.testing.energy import two_token_program
+        >>> found = account(two_token_program(), {})
+        >>> sum(found.causes_J.values()) == found.total_J
+        True
+    """
+    card = card_from_mapping(program.device)
+    fidelities = {stage.fidelity for stage in program.stages}
+    known = assumptions(card, fidelities, overrides)
+    stages = [stage_energy(stage, card, known) for stage in program.stages]
+    host = host_work(program, known)
+    causes, total = exact_parts(_causes(stages, host))
+    pairs = sum(stage.counts.pairs for stage in stages)
+    digital = digital_energy_J(program, known)
+    entries = [*measured(program, seen, card), *([dict(tile)] if tile else [])]
+    return EnergyAccount(
+        program=program.digest(),
+        fidelity="+".join(sorted(fidelities)),
+        ideal_elements=ideal_elements,
+        pairs=pairs,
+        pair_terms=sum(stage.counts.pair_terms for stage in stages),
+        tokens=int(program.tokens.size),
+        periods=sum(stage.periods for stage in stages),
+        causes_J=causes,
+        total_J=total,
+        marginal_J=sum(stage.pair_J for stage in stages) / pairs if pairs else None,
+        host_parts_J=_host_parts(host),
+        stages=tuple(_stage_entry(stage) for stage in stages),
+        assumptions=tuple(entry.to_json() for entry in known.values()),
+        measured=tuple(entries),
+        digital_J=digital,
+        hardware_over_digital=_ratios(causes, host, digital),
+        host_assisted=host_assisted(program),
+        noise=noise_of(program, card, known["temperature_K"].value),
+        notes=_notes(program),
+        omitted=_omitted(program),
+    )
+
+
+def _causes(stages: list[StageEnergy], host: tuple[HostWork, ...]) -> dict[str, float]:
+    out = {
+        name: math.fsum(stage.causes_J[name] for stage in stages)
+        for name in HARDWARE_CAUSES
+    }
+    return out | {"host": math.fsum(work.energy_J for work in host)}
+
+
+def _host_parts(host: tuple[HostWork, ...]) -> dict[str, float]:
+    out: dict[str, float] = {}
+    for work in host:
+        out[work.name] = out.get(work.name, 0.0) + work.energy_J
+    return out
+
+
+def _ratios(
+    causes: Mapping[str, float],
+    host: tuple[HostWork, ...],
+    digital: Mapping[str, float],
+) -> dict[str, float | None]:
+    """Hardware over digital for the coupling alone; the host's own work is in neither.
+
+    Work that only the hardware needs, and the products of the bound, which a digital
+    layer gets from its field, count on the side of the hardware.
+    """
+    only = math.fsum(w.energy_J for w in host if w.added or w.name == "bound")
+    hardware = math.fsum(causes[name] for name in CAUSES if name != "host") + only
+    return {
+        name: hardware / value if value > 0 else None for name, value in digital.items()
+    }
+
+
+def _stage_entry(stage: StageEnergy) -> dict[str, Any]:
+    return {
+        "stage": stage.stage,
+        "pairs": stage.counts.pairs,
+        "pair_terms": stage.counts.pair_terms,
+        "targets": stage.counts.targets,
+        "sources": stage.counts.sources,
+        "periods": stage.periods,
+        "dwells": stage.dwells,
+        "duration_s": stage.duration_s,
+        "causes_J": dict(stage.causes_J),
+    }
+
+
+def _notes(program: Program) -> tuple[str, ...]:
+    out = []
+    bound = bound_note(program)
+    if bound is not None:
+        out.append(bound)
+    if any(stage.scheme == "corrected" for stage in program.stages):
+        out.append(
+            "Host-assisted: the scheme `corrected` needs the field of every target on "
+            "the host, the very products the coupling is there to save; they are "
+            "counted in host_parts_J as `field` and `second_order`."
+        )
+    if any(stage.fidelity == "summed" for stage in program.stages):
+        out.append(
+            "Host-assisted: in the fidelity `summed` the host adds up the pairs; no "
+            "claim about pairs may rest on these figures."
+        )
+    return tuple(out)
+
+
+def _omitted(program: Program) -> tuple[str, ...]:
+    words = {stage.fidelity for stage in program.stages}
+    out = [_OMITTED_BY_FIDELITY[w] for w in sorted(words) if w in _OMITTED_BY_FIDELITY]
+    if any(stage.scheme == "corrected" for stage in program.stages):
+        out.append("bias of the second-order currents")
+    return (*out, *_OMITTED)

@@ -1,0 +1,208 @@
+"""Energy account: the value, its JSON, its table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from oscc.units import grouped, si_text
+
+FORMAT = "oscc.energy/1"
+
+CAUSES = (
+    "source_oscillators",
+    "target_oscillators",
+    "couplers",
+    "read_out",
+    "programming",
+    "host",
+)
+
+_HEADS = {
+    "source_oscillators": "source osc.",
+    "target_oscillators": "target osc.",
+    "couplers": "couplers",
+    "read_out": "read-out",
+    "programming": "programming",
+    "host": "host",
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EnergyAccount:
+    """What a program costs in energy, by cause, per pair and per token.
+
+    `causes_J` sums to `total_J` exactly, in any order of summation. Figures per pair
+    are None where there is no pair.
+
+    Args:
+        program: Digest of the program.
+        fidelity: Of the netlists the account stands for.
+        ideal_elements: Ideal elements in the signal path by SPICE letter, None where
+            no netlist was at hand.
+        pairs: Coupled pairs of all stages.
+        pair_terms: Coefficients other than zero of all stages.
+        tokens: Tokens of the input.
+        periods: Carrier periods of all dwells of all stages.
+        causes_J: Energy by `CAUSES`.
+        total_J: Their sum.
+        marginal_J: What one more pair costs: its coupler and its weight writes.
+        host_parts_J: Host energy by operation.
+        stages: Figures of each stage.
+        assumptions: Entries of `energy.json`.
+        measured: Entries of `energy.json`.
+        digital_J: Energy of the coupling as multiply-accumulates, by precision.
+        hardware_over_digital: Hardware, with the host work that it needs, over digital.
+        host_assisted: Whether the host forms the field for the hardware to run.
+        noise: Thermal jitter and the largest threshold noise that passes.
+        notes: What a reader must know before quoting a figure.
+        omitted: What no figure contains.
+    """
+
+    program: str
+    fidelity: str
+    ideal_elements: Mapping[str, int] | None
+    pairs: int
+    pair_terms: int
+    tokens: int
+    periods: int
+    causes_J: Mapping[str, float]
+    total_J: float
+    marginal_J: float | None
+    host_parts_J: Mapping[str, float]
+    stages: tuple[Mapping[str, Any], ...]
+    assumptions: tuple[Mapping[str, Any], ...]
+    measured: tuple[Mapping[str, Any], ...]
+    digital_J: Mapping[str, float]
+    hardware_over_digital: Mapping[str, float | None]
+    host_assisted: bool
+    noise: Mapping[str, Any]
+    notes: tuple[str, ...]
+    omitted: tuple[str, ...]
+
+    @property
+    def all_in_J(self) -> float | None:
+        """The total over coupled pairs."""
+        return self.total_J / self.pairs if self.pairs else None
+
+    @property
+    def per_token_J(self) -> float | None:
+        """The total over tokens."""
+        return self.total_J / self.tokens if self.tokens else None
+
+    def to_json(self) -> dict[str, Any]:
+        """Content of `energy.json`."""
+        hardware = self.total_J - self.causes_J["host"]
+        return {
+            "format": FORMAT,
+            "program": self.program,
+            "fidelity": self.fidelity,
+            "ideal_elements": None
+            if self.ideal_elements is None
+            else dict(self.ideal_elements),
+            "pairs": self.pairs,
+            "pair_terms": self.pair_terms,
+            "tokens": self.tokens,
+            "periods": self.periods,
+            "supplies": ["vdd", "host"],
+            "tags": {
+                "causes_J": "formula",
+                "measured": "simulated",
+                "digital_J": "cited",
+            },
+            "per_pair_J": {
+                "marginal": self.marginal_J,
+                "all_in": self.all_in_J,
+                "without_host": hardware / self.pairs if self.pairs else None,
+            },
+            "per_token_J": self.per_token_J,
+            "total_J": self.total_J,
+            "causes_J": dict(self.causes_J),
+            "host_parts_J": dict(self.host_parts_J),
+            "stages": [dict(stage) for stage in self.stages],
+            "assumptions": [dict(entry) for entry in self.assumptions],
+            "measured": [dict(entry) for entry in self.measured],
+            "digital_J": dict(self.digital_J),
+            "hardware_over_digital": dict(self.hardware_over_digital),
+            "host_assisted": self.host_assisted,
+            "noise": dict(self.noise),
+            "notes": list(self.notes),
+            "omitted": list(self.omitted),
+        }
+
+    def __str__(self) -> str:
+        return energy_table(self.to_json())
+
+
+def energy_table(energy: Mapping[str, Any]) -> str:
+    """The table of an account, from the content of `energy.json`.
+
+    Example:
+        >>> from oscc.account import account
+        >>> from oscc.testing.energy import two_token_program
+        >>> print(str(account(two_token_program(), {})).splitlines()[0][:35])
+        per coupled pair   marginal 47.9 pJ
+    """
+    pair = energy["per_pair_J"]
+    causes = energy["causes_J"]
+    heads = [*(_HEADS[name] for name in CAUSES), "total"]
+    cells = [*(si_text(causes[name], "J") for name in CAUSES)]
+    cells.append(si_text(energy["total_J"], "J"))
+    widths = [max(len(h), len(c)) for h, c in zip(heads, cells, strict=True)]
+    lines = [
+        f"per coupled pair   marginal {_per_pair(pair['marginal'])}   "
+        f"all-in {_per_pair(pair['all_in'])}   ({grouped(energy['pairs'])} pairs, "
+        f"{energy['tokens']} tokens, {energy['periods']} periods)",
+        "cause              " + _row(heads, widths),
+        "total              " + _row(cells, widths),
+        *_measured_lines(energy),
+        _digital_line(energy),
+        *(f"note               {note}" for note in energy["notes"]),
+        _assumption_line(energy),
+    ]
+    return "\n".join(lines)
+
+
+def _per_pair(value: float | None) -> str:
+    return "undefined (0 pairs)" if value is None else si_text(value, "J")
+
+
+def _row(cells: list[str], widths: list[int]) -> str:
+    return "  ".join(c.rjust(w) for c, w in zip(cells, widths, strict=True))
+
+
+def _measured_lines(energy: Mapping[str, Any]) -> list[str]:
+    out = []
+    for entry in energy["measured"]:
+        if entry["balanced"]:
+            state = f"balance {100 * entry['balance_error']:.2g} %"
+        else:
+            state = f"FAILED: {entry['reason']}"
+        ratio = entry["over_closed_form"]
+        beside = "" if ratio is None else f", {ratio:.4f} of the closed form"
+        out.append(
+            f"measured           {entry['engine']} {si_text(entry['supply_J'], 'J')} "
+            f"({grouped(entry['targets'])} targets, {state}{beside})"
+        )
+    return out or ["measured           nothing: no engine integrated energy"]
+
+
+def _digital_line(energy: Mapping[str, Any]) -> str:
+    figures = " · ".join(
+        f"{name} {si_text(value, 'J')}" for name, value in energy["digital_J"].items()
+    )
+    ratio = energy["hardware_over_digital"]["int8"]
+    needs = (
+        "undefined (0 pairs)" if ratio is None else f"hardware needs {ratio:.3g}x int8"
+    )
+    return f"digital, coupling  {figures}   → {needs}"
+
+
+def _assumption_line(energy: Mapping[str, Any]) -> str:
+    entries = energy["assumptions"]
+    known = sum(bool(entry["measured"]) for entry in entries)
+    return (
+        f"{len(entries)} assumptions ({known} measured, {len(entries) - known} not) · "
+        f"omitted: {'; '.join(energy['omitted'])}"
+    )
