@@ -86,7 +86,7 @@ def run_dwell(
         cell=segments.kernel_cell(cell, current),
         response=segments.response_of(cell, current),
         current=np.ascontiguousarray(current),
-        constants=segments.constants_of(cell),
+        constants=segments.constants_of(cell, start.size),
         v=v,
         state=state,
         ups=np.zeros(start.size, dtype=np.int64),
@@ -149,11 +149,9 @@ def _run(
 def _lanes(work: _Work, cell: segments.Cells, lanes: IntArray, threads: int) -> int:
     if lanes.size == 0:
         return 0
-    phasors = np.moveaxis(work.response, 0, -1)
-    if phasors.shape[1] == 0:
-        phasors = np.zeros((2, 1, work.v.size), dtype=np.complex128)
-    real = np.ascontiguousarray(phasors.real)
-    imag = np.ascontiguousarray(phasors.imag)
+    response = work.response
+    if response.shape[1] == 0:  # the kernel wants at least one harmonic
+        response = np.zeros((2, 1, work.v.size), dtype=np.complex128)
     guess = segments.free_lengths(cell, work.v, work.state)
     # blocks of one state save half a period each
     order = lanes[np.argsort(work.state[lanes].astype(np.int8), kind="stable")]
@@ -164,8 +162,7 @@ def _lanes(work: _Work, cell: segments.Cells, lanes: IntArray, threads: int) -> 
             work.periods,
             work.cell,
             guess,
-            real,
-            imag,
+            response,
             work.v,
             work.state,
             work.ups,

@@ -17,7 +17,7 @@ import math
 
 import numpy as np
 
-from oscc.arrays import FloatArray, IntArray
+from oscc.arrays import ComplexArray, FloatArray, IntArray
 from oscc_sims.compiled import compiled, inlined
 
 BLOCK = 128
@@ -272,15 +272,15 @@ def _load(
 
 @compiled
 def _load_response(
-    lanes: IntArray, real: FloatArray, imag: FloatArray, re: FloatArray, im: FloatArray
+    lanes: IntArray, response: ComplexArray, re: FloatArray, im: FloatArray
 ) -> None:
     """Copy the phasors of a block's lanes: state, harmonic, lane."""
     for k in range(2):
-        for n in range(real.shape[1]):
+        for n in range(response.shape[1]):
             for i in range(BLOCK):
                 lane = lanes[min(i, lanes.size - 1)]
-                re[k, n * BLOCK + i] = real[k, n, lane]
-                im[k, n * BLOCK + i] = imag[k, n, lane]
+                re[k, n * BLOCK + i] = response[k, n, lane].real
+                im[k, n * BLOCK + i] = response[k, n, lane].imag
 
 
 @compiled
@@ -317,8 +317,7 @@ def run_lanes(
     periods: int,
     cell: FloatArray,
     guess: FloatArray,
-    real: FloatArray,
-    imag: FloatArray,
+    response: ComplexArray,
     v: FloatArray,
     state: IntArray,
     ups: IntArray,
@@ -331,8 +330,7 @@ def run_lanes(
         cell: Settled level, rate and end threshold by state, shape (3, 2, M).
         guess: Length of a free segment in base phase by state, then of what is left
             of the first one, shape (3, M).
-        real: Real part of the response, shape (2, N, M), N >= 1.
-        imag: Imaginary part.
+        response: Phasors h_n by state, shape (2, N, M), N >= 1.
         v: Node voltage, shape (M,): the start, then the end.
         state: State, shape (M,): the start, then the end.
         ups: Upward crossings of each lane, set; -1 where a lane did not converge, its
@@ -342,13 +340,13 @@ def run_lanes(
         Evaluations of the voltage, counted per lane of a full block.
     """
     row = np.empty(ROWS * BLOCK)
-    re = np.empty((2, real.shape[1] * BLOCK))
-    im = np.empty((2, real.shape[1] * BLOCK))
+    re = np.empty((2, response.shape[1] * BLOCK))
+    im = np.empty((2, response.shape[1] * BLOCK))
     steps = 0
     for at in range(0, order.size, BLOCK):
         lanes = order[at : at + BLOCK]
         k = _load(lanes, cell, guess, (v, state), row)
-        _load_response(lanes, real, imag, re, im)
+        _load_response(lanes, response, re, im)
         if k == 1:
             _swap(row)
         living = 1

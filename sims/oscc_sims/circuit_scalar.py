@@ -255,7 +255,7 @@ def run_scalar(
         lanes: Which lanes to run, shape (L,).
         periods: Length of the dwell in carrier periods.
         cell: Settled level, rate and end threshold by state, shape (3, 2, M).
-        response: Phasors h_n by state, shape (M, 2, N).
+        response: Phasors h_n by state, shape (2, N, M).
         current: Phasors I_n with the direct current first, shape (M, N+1).
         constants: omega, Vdd, R_series, C, R_met, R_ins of each lane, shape (M, 6).
         v: Node voltage, shape (M,).
@@ -276,7 +276,7 @@ def run_scalar(
             (v[lane], state[lane]),
             periods,
             (settled, rate, target),
-            response[lane],
+            response[:, :, lane].copy(),
             current[lane],
             constants[lane],
             energy[lane],
@@ -306,7 +306,7 @@ def run_events(
         (v, state),
         periods,
         (settled, rate, target),
-        response[lane],
+        response[:, :, lane].copy(),
         np.zeros(1, dtype=np.complex128),
         nothing,
         nothing,

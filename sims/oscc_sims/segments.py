@@ -24,11 +24,14 @@ TWO_PI = 2.0 * np.pi
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cells:
-    """Device parameters and free cycle of every lane; arrays by state are (2, M).
+    """Device parameters and free cycle of every lane.
+
+    W is the number of lanes where a spread is given, and one where all lanes are the
+    nominal card; arrays by state have shape (2, W).
 
     Attributes:
         omega_ref: Angular frequency of carriers and reference, [rad/s].
-        values: Card parameters by name, each of shape (M,).
+        values: Card parameters by name, each of shape (W,).
         conductance: 1/R_series + 1/R_state, [S].
         tau: C / conductance, [s].
         level: Voltage that the free node would settle to, [V].
@@ -48,7 +51,7 @@ class Cells:
 
     @property
     def omega(self) -> FloatArray:
-        """Own angular frequency of every lane, [rad/s], shape (M,)."""
+        """Own angular frequency of every lane, [rad/s], shape (W,)."""
         return np.asarray(TWO_PI / self.length.sum(axis=0), dtype=np.float64)
 
 
@@ -65,10 +68,12 @@ def cells(card: Card, lanes: int, spread: Mapping[str, FloatArray] | None) -> Ce
 
     Example:
         >>> from oscc.device import load_card
-        >>> cells(load_card("vo2-two-state-6k"), 3, None).length.shape
+        >>> card = load_card("vo2-two-state-6k")
+        >>> cells(card, 3, {"c_F": np.full(3, 1e-10)}).length.shape
         (2, 3)
     """
-    values = {name: np.full(lanes, float(getattr(card, name))) for name in UNITS}
+    width = lanes if spread else 1
+    values = {name: np.full(width, float(getattr(card, name))) for name in UNITS}
     for name, array in (spread or {}).items():
         if name not in UNITS:
             raise RequestError(
@@ -99,6 +104,10 @@ def _require_oscillation(level: FloatArray, last: FloatArray) -> None:
         )
 
 
+def _pick(by_state: FloatArray, state: IntArray) -> FloatArray:
+    return np.asarray(np.where(state == 1, by_state[1], by_state[0]))
+
+
 def start_of(cell: Cells, phi0: FloatArray) -> tuple[FloatArray, IntArray, FloatArray]:
     """Voltage, state and whole turns of every lane at its start phase.
 
@@ -108,18 +117,16 @@ def start_of(cell: Cells, phi0: FloatArray) -> tuple[FloatArray, IntArray, Float
     turns = np.floor(phi0 / TWO_PI)
     since = np.clip((phi0 - TWO_PI * turns) / cell.omega, 0.0, None)
     state = (since >= cell.length[0]).astype(np.int64)
-    lane = np.arange(phi0.size)
     since = since - np.where(state == 1, cell.length[0], 0.0)
-    level, tau = cell.level[state, lane], cell.tau[state, lane]
-    v = level + (cell.first[state, lane] - level) * np.exp(-since / tau)
+    fade = np.exp(-since / _pick(cell.tau, state))
+    v = _pick(cell.level, state) + _pick(cell.first - cell.level, state) * fade
     return v, state, turns
 
 
 def phase_in_cycle(cell: Cells, v: FloatArray, state: IntArray) -> FloatArray:
     """Phase of the free cycle through a voltage in a state, [rad], shape (M,)."""
-    lane = np.arange(v.size)
-    level, tau = cell.level[state, lane], cell.tau[state, lane]
-    since = tau * np.log((level - cell.first[state, lane]) / (level - v))
+    ratio = _pick(cell.level - cell.first, state) / (_pick(cell.level, state) - v)
+    since = _pick(cell.tau, state) * np.log(ratio)
     since = since + np.where(state == 1, cell.length[0], 0.0)
     return np.asarray(cell.omega * since, dtype=np.float64)
 
@@ -129,11 +136,11 @@ def free_lengths(cell: Cells, v: FloatArray, state: IntArray) -> FloatArray:
 
     In base phase of the carriers: the kernels start their search there.
     """
-    lane = np.arange(v.size)
-    level, tau = cell.level[state, lane], cell.tau[state, lane]
-    rest = tau * np.log((level - v) / (level - cell.last[state, lane]))
-    both = cell.omega_ref * cell.length
-    return np.concatenate([both, cell.omega_ref * rest[None, :]])
+    ratio = (_pick(cell.level, state) - v) / _pick(cell.level - cell.last, state)
+    out = np.empty((3, v.size))
+    out[:2] = cell.omega_ref * cell.length
+    out[2] = cell.omega_ref * _pick(cell.tau, state) * np.log(ratio)
+    return out
 
 
 def monotone(cell: Cells, injection: ComplexArray) -> BoolArray:
@@ -144,7 +151,8 @@ def monotone(cell: Cells, injection: ComplexArray) -> BoolArray:
     pass a level in one direction only passes it at most once.
     """
     weakest = np.abs(cell.conductance * (cell.level - cell.last)).min(axis=0)
-    sure = np.abs(injection).sum(axis=1) < weakest
+    weakest = np.broadcast_to(weakest, injection.shape[:1])
+    sure = np.asarray(np.abs(injection).sum(axis=1) < weakest, dtype=np.bool_)
     rest = np.flatnonzero(~sure)
     sure[rest] = peak_injection_A(injection[rest]) < weakest[rest]
     return sure
@@ -159,22 +167,28 @@ def response_of(cell: Cells, injection: ComplexArray) -> ComplexArray:
         injection: Peak phasors, [A], shape (M, N+1), column = order.
 
     Returns:
-        Phasors, shape (M, 2, N); the direct current is left to `settled_of`.
+        Phasors, shape (2, N, M); the direct current is left to `kernel_cell`.
     """
     order = np.arange(1, injection.shape[1])
-    reactive = np.multiply.outer(cell.values["c_F"], 1j * order * cell.omega_ref)
-    admittance = cell.conductance.T[:, :, None] + reactive[:, None, :]
-    return np.ascontiguousarray(injection[:, None, 1:] / admittance)
+    reactive = np.multiply.outer(1j * order * cell.omega_ref, cell.values["c_F"])
+    impedance = 1.0 / (cell.conductance[:, None, :] + reactive)
+    return np.ascontiguousarray(injection.T[1:] * impedance)
 
 
 def kernel_cell(cell: Cells, injection: ComplexArray) -> FloatArray:
     """Settled level, rate per base phase and end threshold, shape (3, 2, M)."""
-    settled = cell.level + injection[:, 0].real / cell.conductance
-    return np.stack([settled, 1.0 / (cell.omega_ref * cell.tau), cell.last])
+    out = np.empty((3, 2, injection.shape[0]))
+    out[0] = cell.level + injection[:, 0].real / cell.conductance
+    out[1] = 1.0 / (cell.omega_ref * cell.tau)
+    out[2] = cell.last
+    return out
 
 
-def constants_of(cell: Cells) -> FloatArray:
+def constants_of(cell: Cells, lanes: int) -> FloatArray:
     """What the energies need: omega, Vdd, R_series, C, R_met, R_ins, shape (M, 6)."""
     names = ("vdd_V", "r_series_ohm", "c_F", "r_met_ohm", "r_ins_ohm")
-    columns = [cell.values[name] for name in names]
-    return np.stack([np.full_like(columns[0], cell.omega_ref), *columns], axis=1)
+    out = np.empty((lanes, 6))
+    out[:, 0] = cell.omega_ref
+    for column, name in enumerate(names, start=1):
+        out[:, column] = cell.values[name]
+    return out
