@@ -77,9 +77,10 @@ def _choose(
             )
         return candidates[0], _numbers(candidates[0], None, 0)
     want = _reference(stage, targets, options)
+    unit = _unit_ratio(stage, options)
     least = np.inf
     for tried, scheme in enumerate(candidates, 1):
-        if _ratio(stage, scheme, options) > options.injection_limit:
+        if unit * scheme.gain_a_period > options.injection_limit:
             continue
         error = options.trial.hardware(targets, scheme) - want
         rms = float(np.sqrt(np.mean(error**2)))
@@ -136,15 +137,17 @@ def _reference(stage: Stage, targets: Targets, options: PassOptions) -> FloatArr
     return out
 
 
-def _ratio(stage: Stage, scheme: Scheme, options: PassOptions) -> float:
-    """Largest injection of the stage itself over the card's smallest current."""
-    gain = (scheme.epsilon or 1.0) / scheme.substeps
+def _unit_ratio(stage: Stage, options: PassOptions) -> float:
+    """Largest injection ratio of the stage at full gain over one period.
+
+    Injection is proportional to gain over periods, so every scheme follows from it.
+    """
     current = injection_A(
         options.card,
-        gain * stage_drive(stage),
+        stage_drive(stage),
         np.array(stage.harmonics),
-        scheme.dwell_periods,
-        detuning_rad=gain * stage.detuning_rad.ravel(),
+        1,
+        detuning_rad=stage.detuning_rad.ravel(),
     )
     return float(injection_ratio(options.card, current).max(initial=0.0))
 

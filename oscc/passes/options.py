@@ -38,6 +38,11 @@ class Scheme:
         return self.runs * factor * self.substeps * self.dwell_periods
 
     @property
+    def gain_a_period(self) -> float:
+        """Share of the stage's gain in a period of the short dwell."""
+        return (self.epsilon or 1.0) / (self.substeps * self.dwell_periods)
+
+    @property
     def reads(self) -> int:
         """Reads, and phase writes, of every target."""
         return self.runs * self.substeps * (2 if self.name == "extrapolated" else 1)

@@ -110,7 +110,7 @@ def _symbols(
     corpus = standard_library()
     training = windows(corpus.train, context, _CALIBRATION_WINDOWS * context)
     if text is None:
-        held_out = windows(corpus.validation, context, options.tokens)
+        held_out = windows(corpus.held_out, context, options.tokens)
         return training, held_out, corpus.digest
     from oscc.files import sha256_bytes
 

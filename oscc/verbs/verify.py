@@ -99,8 +99,6 @@ def judge_all(program: Program, run: Runner, options: VerifyOptions) -> Verdict:
     Raises:
         RequestError: an unknown level.
     """
-    from oscc.verbs.tile import tile_facts
-
     wanted = [one for word in options.levels for one in _levels(word, program, options)]
     results: list[LevelResult] = []
     gates: list[Convergence] = []
@@ -109,7 +107,7 @@ def judge_all(program: Program, run: Runner, options: VerifyOptions) -> Verdict:
         result, entry = _judge_one(program, one, run, used)
         results.append(result)
         gates += [entry] if entry is not None else []
-    tile = tile_facts(program, options.simulate) if options.tile else None
+    tile = _tile(program, options) if options.tile else None
     return Verdict(
         program=program.digest(),
         levels=tuple(results),
@@ -120,6 +118,12 @@ def judge_all(program: Program, run: Runner, options: VerifyOptions) -> Verdict:
         fidelity_gap=tile,
         notes=program.notes,
     )
+
+
+def _tile(program: Program, options: VerifyOptions) -> dict[str, Any]:
+    from oscc.verbs.tile import tile_facts
+
+    return tile_facts(program, options.simulate)
 
 
 def _all_causes(
