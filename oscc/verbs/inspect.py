@@ -1,0 +1,205 @@
+"""Look into a build folder, a checkpoint, or the device cards."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from oscc.errors import RequestError
+from oscc.ir.program import Program
+from oscc.ir.stage import Stage
+
+
+def inspect(
+    path: Path | None = None, *, pair: str | None = None, cards: bool = False
+) -> dict[str, Any]:
+    """What a build folder, a checkpoint or the shipped cards hold.
+
+    Args:
+        path: Build folder or checkpoint file.
+        pair: `SOURCE,TARGET,COORDINATE` (tokens u, t and coordinate j) of a build.
+        cards: List the device cards instead.
+
+    Raises:
+        RequestError: nothing was named, or it cannot be read.
+    """
+    if cards:
+        return inspect_cards()
+    if path is None:
+        raise RequestError("Name a build folder or a checkpoint, or give --cards.")
+    if path.is_dir():
+        return inspect_build(path, pair)
+    if pair is not None:
+        raise RequestError("--pair looks into a build folder, not into a checkpoint.")
+    return inspect_checkpoint(path)
+
+
+def inspect_cards() -> dict[str, Any]:
+    """Every shipped card with its period, duty and energy."""
+    from oscc.device.card_file import card_names, load_card
+    from oscc.device.cycle_energy import energy_per_period_J
+    from oscc.device.piecewise import duty, period_s
+
+    rows = []
+    for name in card_names():
+        card = load_card(name)
+        rows.append(
+            {
+                "name": name,
+                "description": card.description,
+                "period_s": period_s(card),
+                "duty": duty(card),
+                "energy_per_period_J": energy_per_period_J(card).supply_J,
+                "values": {
+                    key: getattr(card, key)
+                    for key in (
+                        "vdd_V",
+                        "r_series_ohm",
+                        "c_F",
+                        "r_ins_ohm",
+                        "r_met_ohm",
+                        "v_imt_V",
+                        "v_mit_V",
+                    )
+                },
+            }
+        )
+    return {"format": "oscc.inspect/1", "kind": "cards", "cards": rows}
+
+
+def inspect_build(path: Path, pair: str | None = None) -> dict[str, Any]:
+    """Outline of a program, what is on oscillators, which files are there.
+
+    Raises:
+        RequestError: not a build folder, or no such pair.
+    """
+    from oscc.build import BuildFolder
+    from oscc.ir.outline import outline
+
+    folder = BuildFolder.open(path)
+    program = folder.program()
+    content = {
+        "format": "oscc.inspect/1",
+        "kind": "build",
+        "engines": list(folder.engines()),
+        "program": outline(program),
+        "coverage": coverage(program),
+    }
+    if pair is not None:
+        content["pair"] = pair_facts(program, pair)
+    return content
+
+
+def coverage(program: Program) -> dict[str, Any]:
+    """Multiply-accumulates on oscillators and on the host.
+
+    A pair term is a real weight times a phasor: two multiply-accumulates.
+    """
+    from oscc.ir.views import pair_terms
+
+    coupled = 2 * sum(pair_terms(stage) for stage in program.stages)
+    host = sum(o.count for o in program.host_operations if o.unit == "mac")
+    by_name: dict[str, int] = {}
+    for operation in program.host_operations:
+        if operation.unit == "mac":
+            by_name[operation.name] = by_name.get(operation.name, 0) + operation.count
+    return {
+        "oscillator_macs": coupled,
+        "host_macs": host,
+        "share_on_oscillators": coupled / (coupled + host),
+        "host_by_operation": by_name,
+    }
+
+
+def _numbers(pair: str) -> tuple[int, int, int]:
+    parts = pair.split(",")
+    if len(parts) != 3 or not all(p.strip().isdigit() for p in parts):
+        raise RequestError(
+            f"--pair must be SOURCE,TARGET,COORDINATE, such as 3,17,5, not {pair!r}."
+        )
+    return int(parts[0]), int(parts[1]), int(parts[2])
+
+
+def pair_facts(program: Program, pair: str) -> list[dict[str, Any]]:
+    """Every term of one pair in every stage.
+
+    Raises:
+        RequestError: malformed, or outside the banks.
+    """
+    source, target, coordinate = _numbers(pair)
+    out = []
+    for stage in program.stages:
+        tokens, coordinates = stage.phi0_rad.shape
+        if source >= len(stage.theta_rad) or target >= tokens:
+            raise RequestError(
+                f"--pair {pair}: stage {stage.name} has {tokens} tokens."
+            )
+        if coordinate >= coordinates:
+            raise RequestError(
+                f"--pair {pair}: stage {stage.name} has {coordinates} coordinates."
+            )
+        out.append(
+            {
+                "stage": stage.name,
+                "source_theta_rad": float(stage.theta_rad[source, coordinate]),
+                "target_phi0_rad": float(stage.phi0_rad[target, coordinate]),
+                "gain_rad": float(stage.gain_rad[target, coordinate]),
+                "terms": _terms(stage, source, target, coordinate),
+            }
+        )
+    return out
+
+
+def _terms(
+    stage: Stage, source: int, target: int, coordinate: int
+) -> list[dict[str, Any]]:
+    rows = []
+    for coupling in stage.couplings:
+        head = coupling.head_of_coordinate[coordinate]
+        weight = float(coupling.weights[head, target, source])
+        for number, order in enumerate(coupling.harmonics.tolist()):
+            gamma = float(coupling.gamma[number, coordinate])
+            if weight * gamma:
+                rows.append(
+                    {
+                        "route": coupling.route,
+                        "harmonic": order,
+                        "weight": weight,
+                        "strength": weight * gamma,
+                        "frustration_rad": float(
+                            coupling.alpha_rad[number, coordinate]
+                        ),
+                    }
+                )
+    return rows
+
+
+def inspect_checkpoint(path: Path) -> dict[str, Any]:
+    """Configuration, tensors and what is lowered of a checkpoint.
+
+    Raises:
+        RequestError: it cannot be read.
+    """
+    from oscc.checkpoint import load_checkpoint
+    from oscc.lower import LOWERINGS
+
+    loaded = load_checkpoint(path)
+    state = loaded.model.state_dict()
+    return {
+        "format": "oscc.inspect/1",
+        "kind": "checkpoint",
+        "digest": loaded.digest,
+        "family": loaded.config.family,
+        "update": loaded.config.update,
+        "can_be_lowered": loaded.config.family in LOWERINGS,
+        "parameters": int(sum(tensor.numel() for tensor in state.values())),
+        "tensors": {name: list(tensor.shape) for name, tensor in state.items()},
+        "characters": loaded.vocabulary.characters,
+        "notes": list(loaded.notes),
+        "largest_tensor_value": {
+            name: float(np.abs(tensor.double().numpy()).max())
+            for name, tensor in state.items()
+        },
+    }
