@@ -11,6 +11,7 @@ Source: docs/reference/physics.md.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,12 +19,13 @@ import numpy.typing as npt
 
 from oscc.arrays import ComplexArray, FloatArray
 from oscc.checks import require_choice, require_finite, require_shape
+from oscc.device.averaging import ripple_rad, second_order_currents, without_ripple
 from oscc.device.card import Card
 from oscc.device.coupler import INJECTION_LIMIT, injection_A, require_injection
 from oscc.errors import RequestError
 from oscc_sims.circuit_dwell import run_dwell
 
-SCHEMES = ("plain", "extrapolated")
+SCHEMES = ("plain", "extrapolated", "corrected")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,7 +43,8 @@ class SchemeResult:
         injection_ratio: Largest peak injection over the smallest C |dV/dt|, shape (M,).
         periods: Carrier periods in all.
         fallback_lanes: How often a target was handed to the scalar kernel.
-        energy_J: Energies of each dwell by `circuit_dwell.ENERGY_PARTS`, shape (M, D, 5), or None.
+        energy_J: Energies of each dwell by `circuit_dwell.ENERGY_PARTS`, shape
+            (M, D, 5); None if not asked for.
     """
 
     phase_rad: FloatArray
@@ -76,8 +79,6 @@ class _Options:
     threads: int
     energy: bool
     kernel: str
-    limit: float
-    where: str
 
 
 @dataclass(slots=True, eq=False)
@@ -87,7 +88,6 @@ class _Log:
     starts: list[FloatArray]
     ends: list[FloatArray]
     lengths: list[int]
-    ratio: FloatArray
     fallback: int
     energy: list[FloatArray]
 
@@ -147,23 +147,27 @@ def run_scheme(
         raise RequestError(
             f"Argument `substeps` must be a whole number >= 1, but is {substeps!r}."
         )
-    options = _Options(threads, energy, kernel, limit, where)
-    log = _Log([], [], [], np.zeros(start.size), 0, [])
+    options = _Options(threads, energy, kernel)
     offset = None if detuning_rad is None else np.asarray(detuning_rad) / substeps
+    current = injection_A(
+        card, pull / substeps, harmonics, dwell_periods, detuning_rad=offset
+    )
+    if scheme == "corrected":
+        current = second_order_currents(card, current)
+    # every substep has the same current, the long dwell half of it
+    ratio = require_injection(card, current, limit=limit, where=where)
+    log = _Log([], [], [], 0, [])
     phase = start
     for _ in range(int(substeps)):
-        current = injection_A(
-            card, pull / substeps, harmonics, dwell_periods, detuning_rad=offset
-        )
         phase = _SUBSTEPS[scheme](
-            card, current, phase, int(dwell_periods), options, log
+            card, current, phase, int(dwell_periods), options=options, log=log
         )
     return SchemeResult(
         phase_rad=phase,
         start_rad=np.stack(log.starts, axis=1),
         end_rad=np.stack(log.ends, axis=1),
         dwell_periods=tuple(log.lengths),
-        injection_ratio=log.ratio,
+        injection_ratio=ratio,
         periods=sum(log.lengths),
         fallback_lanes=log.fallback,
         energy_J=np.stack(log.energy, axis=1) if energy else None,
@@ -241,11 +245,11 @@ def _dwell(
     current: ComplexArray,
     phase: FloatArray,
     periods: int,
+    *,
     options: _Options,
     log: _Log,
 ) -> FloatArray:
     """Write, run and read one dwell; note it in the log."""
-    ratio = require_injection(card, current, limit=options.limit, where=options.where)
     seen = run_dwell(
         card,
         current,
@@ -258,22 +262,10 @@ def _dwell(
     log.starts.append(phase)
     log.ends.append(seen.lead_rad)
     log.lengths.append(periods)
-    log.ratio = np.maximum(log.ratio, ratio)
     log.fallback += int(seen.fallback.sum())
     if seen.energy_J is not None:
         log.energy.append(seen.energy_J)
     return seen.lead_rad
-
-
-def _plain(
-    card: Card,
-    current: ComplexArray,
-    phase: FloatArray,
-    periods: int,
-    options: _Options,
-    log: _Log,
-) -> FloatArray:
-    return _dwell(card, current, phase, periods, options, log)
 
 
 def _extrapolated(
@@ -281,13 +273,33 @@ def _extrapolated(
     current: ComplexArray,
     phase: FloatArray,
     periods: int,
+    *,
     options: _Options,
     log: _Log,
 ) -> FloatArray:
     """The long dwell has half the current: the same gain over twice the time."""
-    short = _dwell(card, current, phase, periods, options, log)
-    long = _dwell(card, 0.5 * current, phase, 2 * periods, options, log)
+    short = _dwell(card, current, phase, periods, options=options, log=log)
+    long = _dwell(card, 0.5 * current, phase, 2 * periods, options=options, log=log)
     return 2.0 * long - short
 
 
-_SUBSTEPS = {"plain": _plain, "extrapolated": _extrapolated}
+def _corrected(
+    card: Card,
+    current: ComplexArray,
+    phase: FloatArray,
+    periods: int,
+    *,
+    options: _Options,
+    log: _Log,
+) -> FloatArray:
+    """Write the phase with its ripple, take the ripple out of the phase read."""
+    written = phase + ripple_rad(card, current, phase)
+    read = _dwell(card, current, written, periods, options=options, log=log)
+    return without_ripple(card, current, read)
+
+
+_SUBSTEPS: dict[str, Callable[..., FloatArray]] = {
+    "plain": _dwell,
+    "extrapolated": _extrapolated,
+    "corrected": _corrected,
+}
