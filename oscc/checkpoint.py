@@ -1,23 +1,82 @@
-"""Checkpoints."""
+"""Checkpoints: write, read, diagnose.
+
+A checkpoint is a safetensors file with the metadata `format`, `family`, `update`,
+`config` and `vocabulary`. Files that torch.save wrote are read too, given the model
+section of the configuration.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from torch import nn
+import numpy as np
 
 from oscc import tensors
-from oscc.corpus import Vocabulary
+from oscc.checks import nearest
+from oscc.corpus import ASCII, Vocabulary
+from oscc.errors import RequestError
+from oscc.files import sha256_file
 from oscc.models.config import ModelConfig
+from oscc.weights import Weights, read_weights
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from oscc.models.phase import PhaseModel
 
 CHECKPOINT_FORMAT = "oscc.checkpoint/1"
+_LISTED = 6  # names shown of a long list
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LoadedCheckpoint:
+    """A model with its weights, the characters it knows, and how it was read.
+
+    `digest` is the SHA-256 of the file; `notes` say what was stripped, chosen or
+    cast on the way.
+    """
+
+    model: PhaseModel
+    vocabulary: Vocabulary
+    digest: str
+    notes: tuple[str, ...] = ()
+
+    @property
+    def config(self) -> ModelConfig:
+        """Configuration of the model."""
+        return self.model.config
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One finding of a diagnosis; `mend` is empty where nothing is to be done."""
+
+    name: str
+    ok: bool
+    detail: str
+    mend: str = ""
 
 
 def save_checkpoint(
     path: Path, model: nn.Module, config: ModelConfig, vocabulary: Vocabulary
 ) -> None:
-    """Write a checkpoint."""
-    arrays = {k: v.detach().numpy() for k, v in model.state_dict().items()}
+    """Write a checkpoint in float32, atomically; equal content is equal bytes.
+
+    Raises:
+        RequestError: the vocabulary does not have the model's number of symbols.
+        ToolError: the file could not be written.
+    """
+    if vocabulary.size != config.symbols:
+        raise RequestError(
+            f"The vocabulary has {vocabulary.size} symbols, the model {config.symbols}."
+        )
+    arrays = {
+        name: value.detach().cpu().numpy().astype(np.float32)
+        for name, value in model.state_dict().items()
+    }
     metadata = {
         "format": CHECKPOINT_FORMAT,
         "family": config.family,
@@ -26,3 +85,201 @@ def save_checkpoint(
         "vocabulary": vocabulary.to_json(),
     }
     tensors.save(path, arrays, metadata)
+
+
+def load_checkpoint(
+    path: Path,
+    key: str | None = None,
+    model_config: Mapping[str, Any] | None = None,
+) -> LoadedCheckpoint:
+    """Model of a checkpoint file, every one of its tensors accounted for.
+
+    Args:
+        path: A checkpoint of ours, or a torch.save or safetensors file of weights.
+        key: Which weights to take where the file holds several, such as `ema`.
+        model_config: For files without our metadata: fields of ModelConfig, and
+            `vocabulary` (its characters as text, or a mapping of `characters` and
+            `other`).
+
+    Raises:
+        RequestError: the file is missing, damaged, foreign, ambiguous, of another
+            family or size, or holds values that are not finite.
+    """
+    path = Path(path)
+    weights = read_weights(path, key)
+    config, vocabulary, notes = _description(path, weights, model_config)
+    model = _fill(path, config, weights)
+    return LoadedCheckpoint(
+        model, vocabulary, sha256_file(path), (*weights.notes, *notes)
+    )
+
+
+def diagnose_checkpoint(
+    path: Path,
+    key: str | None = None,
+    model_config: Mapping[str, Any] | None = None,
+) -> list[Check]:
+    """What is sound and what is wrong with a checkpoint, in the order it is read.
+
+    The list ends with the first fault; later checks need what it lacks.
+
+    Returns:
+        One entry a check; notes (such as an Euler update) are entries that are ok.
+    """
+    path = Path(path)
+    found: list[Check] = []
+    try:
+        weights = read_weights(path, key)
+        found.append(
+            Check("checkpoint.file", True, f"{len(weights.arrays)} finite tensors")
+        )
+        found += [Check("checkpoint.note", True, note) for note in weights.notes]
+        config, vocabulary, notes = _description(path, weights, model_config)
+        detail = f"{config.family}, update {config.update}, context {config.context}"
+        found.append(Check("checkpoint.model", True, detail))
+        found += [Check("checkpoint.note", True, note) for note in notes]
+        detail = f"{len(vocabulary.characters)} characters"
+        found.append(Check("checkpoint.vocabulary", True, detail))
+        _fill(path, config, weights)
+    except RequestError as error:
+        names = ("file", "model", "tensors")
+        done = {check.name for check in found}
+        name = next(n for n in names if f"checkpoint.{n}" not in done)
+        detail, _, mend = str(error).partition(". ")
+        found.append(Check(f"checkpoint.{name}", False, detail, mend))
+        return found
+    found.append(Check("checkpoint.tensors", True, "names and shapes fit the model"))
+    if config.update == "euler":
+        found.append(
+            Check(
+                "checkpoint.update",
+                True,
+                "trained with Euler steps: hardware runs it as probe; as a flow it is "
+                "another model",
+            )
+        )
+    return found
+
+
+def _description(
+    path: Path, weights: Weights, model_config: Mapping[str, Any] | None
+) -> tuple[ModelConfig, Vocabulary, tuple[str, ...]]:
+    """Configuration and vocabulary, from the metadata or the model section."""
+    metadata = weights.metadata
+    written = metadata.get("format", "")
+    if written == CHECKPOINT_FORMAT:
+        config = ModelConfig.from_json(metadata.get("config", ""))
+        for name in ("family", "update"):
+            if metadata.get(name) != getattr(config, name):
+                raise RequestError(
+                    f"`{path}`: `{name}` is {metadata.get(name)!r} in the metadata, "
+                    f"but {getattr(config, name)!r} in the config."
+                )
+        _require_agreement(path, config, model_config)
+        vocabulary = Vocabulary.from_json(metadata.get("vocabulary", ""))
+        return config, _fitting(path, vocabulary, config), ()
+    if written:
+        raise RequestError(
+            f"`{path}` has format {written!r}, but this version reads "
+            f"{CHECKPOINT_FORMAT!r}."
+        )
+    if model_config is None:
+        raise RequestError(
+            f"`{path}` does not say what model it holds. Give the section `model:` of "
+            "--config with family, update, sizes and vocabulary."
+        )
+    fields = dict(model_config)
+    given = fields.pop("vocabulary", None)
+    vocabulary, notes = _given_vocabulary(given)
+    fields.setdefault("symbols", vocabulary.size)
+    config = ModelConfig.from_mapping(fields)
+    return config, _fitting(path, vocabulary, config), notes
+
+
+def _require_agreement(
+    path: Path, config: ModelConfig, model_config: Mapping[str, Any] | None
+) -> None:
+    for name, value in (model_config or {}).items():
+        if name == "vocabulary":
+            continue
+        if not hasattr(config, name):
+            ModelConfig.from_mapping({"family": config.family, name: value})
+        if getattr(config, name) != value:
+            raise RequestError(
+                f"`{path}` has `{name}` {getattr(config, name)!r}, but the section "
+                f"`model:` asks for {value!r}. Leave it out: the file says what it is."
+            )
+
+
+def _given_vocabulary(given: Any) -> tuple[Vocabulary, tuple[str, ...]]:
+    if given is None:
+        return ASCII, ("no vocabulary given: tab, newline, ASCII 32 to 126, other",)
+    if isinstance(given, str):
+        return Vocabulary(given, other=False), ()
+    if isinstance(given, Mapping) and "characters" in given:
+        other = bool(given.get("other", False))
+        return Vocabulary(str(given["characters"]), other), ()
+    raise RequestError(
+        "`model.vocabulary` must be the characters as text, or a mapping of "
+        f"`characters` and `other`, but is {given!r}."
+    )
+
+
+def _fitting(path: Path, vocabulary: Vocabulary, config: ModelConfig) -> Vocabulary:
+    if vocabulary.size != config.symbols:
+        raise RequestError(
+            f"`{path}`: the vocabulary has {vocabulary.size} symbols, "
+            f"the model {config.symbols}."
+        )
+    return vocabulary
+
+
+def _fill(path: Path, config: ModelConfig, weights: Weights) -> PhaseModel:
+    """Model with every tensor from the file, none left at its start value."""
+    import torch
+
+    from oscc.models.base import build_model
+
+    model: Any = build_model(config)
+    wanted = {name: tuple(t.shape) for name, t in model.state_dict().items()}
+    found = {name: tuple(a.shape) for name, a in weights.arrays.items()}
+    if wanted != found:
+        raise RequestError(_mismatch(path, config, wanted, found))
+    copies = {name: torch.from_numpy(a.copy()) for name, a in weights.arrays.items()}
+    model.load_state_dict(copies, strict=True)
+    loaded: PhaseModel = model.eval()
+    return loaded
+
+
+Shapes = Mapping[str, tuple[int, ...]]
+
+
+def _mismatch(path: Path, config: ModelConfig, wanted: Shapes, found: Shapes) -> str:
+    """One line each: missing tensors, unexpected ones, how to mend it."""
+    missing = [n for n in wanted if n not in found]
+    extra = [n for n in found if n not in wanted]
+    other = [n for n in wanted if n in found and wanted[n] != found[n]]
+    parts = []
+    if missing:
+        near = nearest(missing[0], extra)
+        parts.append(f"missing {_listed(missing, wanted)}{near and ';' + near}")
+    if extra:
+        parts.append(f"unexpected {_listed(extra, found)}")
+    if other:
+        shapes = [f"`{n}` {found[n]} instead of {wanted[n]}" for n in other[:_LISTED]]
+        parts.append("of another shape " + ", ".join(shapes) + _more(other))
+    return (
+        f"`{path}` does not fit family {config.family} with k = {config.k}, "
+        f"{config.layers} layers, {config.heads} heads: "
+        + "\n".join(part.rstrip(".") + "." for part in parts)
+    )
+
+
+def _listed(names: list[str], shapes: Shapes) -> str:
+    shown = ", ".join(f"`{name}` {shapes[name]}" for name in names[:_LISTED])
+    return shown + _more(names)
+
+
+def _more(names: list[str]) -> str:
+    extra = len(names) - _LISTED
+    return f" and {extra} more" if extra > 0 else ""

@@ -79,6 +79,8 @@ def save(
 def decode(data: bytes, *, where: str) -> tuple[Arrays, dict[str, str]]:
     """Arrays and metadata of a safetensors file's bytes.
 
+    Arrays of bfloat16, which numpy lacks, come back in float32.
+
     Args:
         where: Name of the file, for messages.
 
@@ -89,12 +91,16 @@ def decode(data: bytes, *, where: str) -> tuple[Arrays, dict[str, str]]:
         >>> decode(encode({"x": np.ones(2)}, {}), where="x")[0]["x"].tolist()
         [1.0, 1.0]
     """
-    from safetensors import SafetensorError
+    from safetensors import SafetensorError, deserialize
     from safetensors.numpy import load
 
     metadata = _metadata(data, where)
     try:
-        arrays: Arrays = load(data)
+        if "BF16" in stored_types(data, where=where).values():
+            parts = deserialize(data)  # type: ignore[no-untyped-call]
+            arrays: Arrays = {name: _wide(part) for name, part in parts}
+        else:
+            arrays = load(data)
     except (SafetensorError, ValueError, KeyError, TypeError) as error:
         raise RequestError(
             f"`{where}` is not a whole safetensors file: {error}."
@@ -102,7 +108,50 @@ def decode(data: bytes, *, where: str) -> tuple[Arrays, dict[str, str]]:
     return _joined(arrays), metadata
 
 
+def stored_types(data: bytes, *, where: str) -> dict[str, str]:
+    """Element type of every array as the file names it, such as `BF16`.
+
+    Raises:
+        RequestError: truncated or foreign content.
+
+    Example:
+        >>> stored_types(encode({"x": np.ones(2)}, {}), where="x")
+        {'x': 'F64'}
+    """
+    header = _header(data, where)
+    entries = {k: v for k, v in header.items() if k != "__metadata__"}
+    return {
+        str(name): str(entry.get("dtype")) if isinstance(entry, dict) else ""
+        for name, entry in entries.items()
+    }
+
+
+_TYPES = {
+    "F64": "<f8",
+    "F32": "<f4",
+    "F16": "<f2",
+    "BF16": "<u2",
+    "I64": "<i8",
+    "I32": "<i4",
+    "U8": "<u1",
+    "BOOL": "?",
+}
+
+
+def _wide(part: Any) -> npt.NDArray[Any]:
+    """Array of one stored tensor; bfloat16 is the upper half of a float32."""
+    flat = np.frombuffer(part["data"], _TYPES[part["dtype"]])
+    if part["dtype"] == "BF16":
+        flat = (flat.astype("<u4") << 16).view("<f4")
+    return flat.reshape(part["shape"])
+
+
 def _metadata(data: bytes, where: str) -> dict[str, str]:
+    found = _header(data, where).get("__metadata__", {})
+    return {str(key): str(value) for key, value in found.items()}
+
+
+def _header(data: bytes, where: str) -> dict[str, Any]:
     if len(data) < 8:
         raise RequestError(
             f"`{where}` is not a whole safetensors file: {len(data)} bytes."
@@ -116,8 +165,7 @@ def _metadata(data: bytes, where: str) -> dict[str, str]:
         header = json.loads(data[8 : 8 + length])
     except (UnicodeDecodeError, json.JSONDecodeError) as error:
         raise RequestError(f"`{where}` is not a safetensors file: {error}.") from error
-    found = header.get("__metadata__", {}) if isinstance(header, dict) else {}
-    return {str(key): str(value) for key, value in found.items()}
+    return header if isinstance(header, dict) else {}
 
 
 def _joined(arrays: Arrays) -> Arrays:
