@@ -198,7 +198,7 @@ def second_order_currents(card: Card, injection: ComplexArray) -> ComplexArray:
         >>> current = np.array([[0, 1e-6 + 0j]])
         >>> extra = second_order_currents(card, current)[0, 0].real
         >>> round(extra * 1e12)   # I_0 in pA for 1 uA
-        454
+        455
     """
     drift = second_order_drift(card, injection)
     order = np.arange(drift.shape[1])

@@ -147,7 +147,7 @@ def injection_ratio(card: Card, injection: ComplexArray) -> FloatArray:
         >>> card = load_card("vo2-two-state-6k")
         >>> current = injection_A(card, np.array([[12 + 0j]]), [1], 20)
         >>> round(float(injection_ratio(card, current)[0]), 2)
-        0.27
+        0.28
     """
     return peak_injection_A(injection) / slowest_current_A(card)
 

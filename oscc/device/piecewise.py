@@ -74,7 +74,7 @@ def period_s(card: Card) -> float:
     Example:
         >>> from oscc.device import load_card
         >>> round(1e-6 / period_s(load_card("vo2-two-state-6k")), 2)
-        3.27
+        3.26
     """
     return float(segments(card).length_s.sum())
 
@@ -85,7 +85,7 @@ def omega(card: Card) -> float:
     Example:
         >>> from oscc.device import load_card
         >>> round(omega(load_card("vo2-two-state-6k")) / 1e7, 2)
-        2.06
+        2.05
     """
     return TURN / period_s(card)
 
