@@ -23,7 +23,7 @@ from oscc_sims.compiled import compiled, inlined
 BLOCK = 128
 TWO_PI = 2.0 * math.pi
 MOST_STEPS = 12
-CLOSE = 1e-5  # the next step of a third-order method is below 1e-16
+CLOSE = 2e-6  # a third-order method: the next step is of order 1e-17
 LONGEST = 40.0
 MAGIC = 6755399441055744.0  # 1.5 * 2^52: adding it rounds to a whole number
 
