@@ -104,6 +104,7 @@ def resolve(
     file: Path | None = None,
     sets: Sequence[str] = (),
     options: Mapping[str, Any] | None = None,
+    flags: Mapping[str, str] | None = None,
 ) -> Settings:
     """Configuration from a file, `--set a.b=c` texts and options.
 
@@ -111,6 +112,7 @@ def resolve(
         file: YAML file, or None.
         sets: Texts of the form `a.b=c`; a later one wins.
         options: Dotted key to value; a value of None was not given.
+        flags: Name of the option by key, for messages.
 
     Raises:
         RequestError: an unknown key (the nearest is named) or a value of another kind.
@@ -131,7 +133,7 @@ def resolve(
         given.update(_from_set(text))
     for key, value in (options or {}).items():
         if value is not None:
-            given[key] = (value, "option")
+            given[key] = (value, (flags or {}).get(key, "option"))
     return _build(given)
 
 
@@ -223,10 +225,12 @@ def _check(key: str, value: Any, kind: Any, origin: str) -> None:
     try:
         msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
-        place = "" if origin == "option" else f"{origin}: "
         near = nearest(value, _choices(kind)) if isinstance(value, str) else ""
+        name = f"{origin}: `{key}`"
+        if origin == "option" or (origin.startswith("--") and " " not in origin):
+            name = f"`{key}`" if origin == "option" else f"`{origin}`"
         raise RequestError(
-            f"{place}`{key}` must be {wanted(kind)}, but is {_shown(value)}.{near}"
+            f"{name} must be {wanted(kind)}, but is {_shown(value)}.{near}"
         ) from error
 
 

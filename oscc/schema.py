@@ -13,7 +13,8 @@ Natural = Annotated[int, Meta(ge=0)]
 Positive = Annotated[float, Meta(gt=0)]
 Targets = Union[Natural, str, tuple[str, ...]]  # noqa: UP007 (msgspec reads it)
 
-Family = Literal["kuramoto", "fsn", "fsn-mf", "fsn-no-phase", "ssa", "transformer"]
+Family = Literal["kuramoto", "fsn"]
+Text = Union[str, dict[str, Any]]  # noqa: UP007 (characters, or how they are numbered)
 
 
 class _Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -28,9 +29,8 @@ class Compile(_Section, frozen=True):
     """
 
     device: str = "vo2-two-state-6k"
-    lock_device: str = "vo2-two-state-5k5"
-    coupler: Literal["shaped", "native-r", "native-c"] = "shaped"
-    fidelity: Literal["summed", "pairwise", "oscillators", "passive"] = "pairwise"
+    coupler: Literal["shaped"] = "shaped"
+    fidelity: Literal["summed", "pairwise", "oscillators"] = "pairwise"
     update: Literal["flow", "probe"] | None = None
     scheme: Literal["auto", "plain", "extrapolated", "corrected"] = "auto"
     substeps: Count | None = None
@@ -38,7 +38,7 @@ class Compile(_Section, frozen=True):
     accuracy_mrad: Positive = 10.0
     layers: tuple[Natural, ...] | None = None
     max_tokens: Count | None = None
-    deck_targets: Targets = 8
+    deck_targets: Count = 8
     unknown: Literal["error", "other"] = "error"
     key: str | None = None
 
@@ -46,9 +46,10 @@ class Compile(_Section, frozen=True):
 class Simulate(_Section, frozen=True):
     """Which engine runs which part of a build."""
 
-    engine: str | None = None
+    engine: str = "circuit"
     stages: tuple[str, ...] | None = None
     targets: Targets | None = None
+    gate: bool = True
 
 
 class Tolerance(_Section, frozen=True):
@@ -58,15 +59,13 @@ class Tolerance(_Section, frozen=True):
     phase: Positive | None = None
     circuit: Positive | None = None
     spice: Positive | None = None
-    netlist: Positive | None = None
-    varied: Positive | None = None
 
 
 class Verify(_Section, frozen=True):
     """Which levels of the ladder are judged, against what."""
 
     levels: tuple[str, ...] = ("ir", "phase", "circuit")
-    closed_loop: bool = False
+    tile: bool = False
     tolerance_rad: Tolerance = Tolerance()
 
 
@@ -85,28 +84,53 @@ class Evaluate(_Section, frozen=True):
 
 
 class Model(_Section, frozen=True):
-    """Sizes of a model: for training, and for a checkpoint that does not say."""
+    """Fields of a model, as oscc.models.config.ModelConfig; empty takes its default.
+
+    For training, and for a checkpoint that does not say what it holds.
+    """
 
     family: Family | None = None
-    update: Literal["flow", "euler", "none"] | None = None
-    coordinates: Count = 48
-    heads: Count = 4
-    layers: Count = 2
-    harmonics: Count = 2
-    hidden: Count = 96
-    context: Count = 128
-    modes: Count = 48
-    vocabulary: str | None = None
+    update: Literal["flow", "euler"] | None = None
+    symbols: Count | None = None
+    k: Count | None = None
+    layers: Count | None = None
+    heads: Count | None = None
+    hidden: Count | None = None
+    context: Count | None = None
+    harmonics: Count | None = None
+    bound: Literal["B0", "B1", "B2", "B3", "B4"] | None = None
+    bound_c: Positive | None = None
+    embedding: Literal["normal", "uniform"] | None = None
+    embedding_std: Positive | None = None
+    sharpness: Positive | None = None
+    beta: Positive | None = None
+    drift: Literal["rope", "short", "zero"] | None = None
+    drift_base: Positive | None = None
+    gates: Literal["softplus", "none"] | None = None
+    gate_std: float | None = None
+    value_gain: float | None = None
+    delay_gain: float | None = None
+    offsets: Literal["learned", "zero"] | None = None
+    successor: Literal["dropped", "renormalised"] | None = None
+    feed_forward: Literal["angles", "lift"] | None = None
+    feed_forward_std: float | None = None
+    query_offset: bool | None = None
+    vocabulary: Text | None = None
 
 
 class Train(_Section, frozen=True):
-    """How a model is trained."""
+    """Fields of oscc.models.training.TrainingConfig; empty takes its default."""
 
-    arm: Literal["trainable", "published"] = "trainable"
     steps: Count | None = None
-    batch: Count = 8
+    batch: Count | None = None
     learning_rate: Positive | None = None
-    resume: bool = False
+    warm_up: Natural | None = None
+    final_share: Positive | None = None
+    clip: Positive | None = None
+    skip_norm: Positive | None = None
+    skip_limit: Count | None = None
+    save_every: Count | None = None
+    resume: bool = True
 
 
 class Config(_Section, frozen=True):
@@ -160,7 +184,8 @@ def _words(info: Any) -> str:
         parts = [_words(part) for part in info.types]
         return " or ".join(part for part in parts if part != "null") or "null"
     if isinstance(info, inspect.LiteralType):
-        return f"one of {', '.join(str(value) for value in info.values)}"
+        words = ", ".join(str(value) for value in info.values)
+        return f"one of {words}" if len(info.values) > 1 else f"`{words}`"
     if isinstance(info, inspect.VarTupleType):
         return f"a list, each item {_words(info.item_type)}"
     simple: dict[type, str] = {

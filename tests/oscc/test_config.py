@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Mapping
+from dataclasses import fields
 from pathlib import Path
 
 import jsonschema
@@ -15,7 +16,10 @@ from oscc.config import (
     schema_json,
 )
 from oscc.errors import RequestError
+from oscc.models.config import ModelConfig
+from oscc.models.training import TrainingConfig
 from oscc.schema import keys
+from oscc.verbs.compile import CompileRequest
 
 SOURCES = Path(__file__).parents[2]
 
@@ -119,6 +123,8 @@ def test_faults_outside_a_file(tmp_path: Path) -> None:
     assert "must have the form a.b=c" in refused(None, "compile")
     option = refused(None, options={"compile.periods": -1})
     assert option == "`compile.periods` must be a whole number ≥ 1, but is `-1`."
+    with pytest.raises(RequestError, match=r"^`--periods` must be a whole number ≥ 1"):
+        resolve(options={"compile.periods": -1}, flags={"compile.periods": "--periods"})
     write(tmp_path, "seed: 1")
     missing = refused(tmp_path / "rum.yaml")
     assert "does not exist" in missing
@@ -132,6 +138,24 @@ def test_every_default_is_of_its_own_kind() -> None:
     for key, _, default in keys():
         if default is not None and default != {}:
             resolve(options={key: default})
+
+
+def test_sections_hold_the_fields_of_the_classes_they_configure() -> None:
+    model = {key.removeprefix("model.") for key, *_ in keys() if key[:6] == "model."}
+    assert model - {"vocabulary"} == {f.name for f in fields(ModelConfig)}
+    train = {key.removeprefix("train.") for key, *_ in keys() if key[:6] == "train."}
+    assert train - {"resume"} == {f.name for f in fields(TrainingConfig)}
+    compiled = {key.removeprefix("compile.") for key, *_ in keys() if "compile." in key}
+    own = {f.name for f in fields(CompileRequest)} - {"seed", "threads", "digests"}
+    assert compiled - {"key"} == own
+
+
+def test_defaults_are_those_of_the_functions() -> None:
+    request = CompileRequest()
+    for key, _, default in keys():
+        section, _, name = key.rpartition(".")
+        if section == "compile" and name != "key":
+            assert getattr(request, name) == default, key
 
 
 def test_schema_accepts_what_we_accept() -> None:
@@ -171,5 +195,6 @@ def test_environment_is_read_in_one_place_and_each_variable_is_listed() -> None:
                     "OSCC_"
                 ):
                     named.add(str(node.value))
-    assert readers <= {"config.py"}
+    # process.py hands PATH on to a child; it takes no setting from the environment
+    assert readers <= {"config.py", "process.py"}
     assert named <= set(ENVIRONMENT)
