@@ -1,23 +1,25 @@
 """Trial targets: the program's own drives with start phases of other targets.
 
 Nothing is ever fitted to the targets under test. A trial target keeps the drive of a
-target and takes the start phase, relative to the field, of another target whose drive
-is of like strength.
+target and takes the start phase, relative to its field, of another token in the same
+coordinate whose drive is of like strength, plus a small random angle. Donors from other
+coordinates would put starts on a repeller that the layer never visits: that asks for
+several times the periods (docs/decisions/0003-trial-targets.md).
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from oscc.arrays import ComplexArray, FloatArray
+from oscc.arrays import ComplexArray, FloatArray, IntArray
 from oscc.ir.interpret import field
 from oscc.ir.stage import Stage
 from oscc.passes.options import Targets
 from oscc.phases import wrap
 from oscc.seeds import stream
 
-# Donors come from the tenth of the targets that is nearest in drive strength.
-_NEIGHBOURS = 0.1
+_REACH = 3
+_JITTER_RAD = 0.02
 
 
 def stage_drive(stage: Stage) -> ComplexArray:
@@ -37,23 +39,42 @@ def trial_targets(stage: Stage, seed: int, *, count: int, draws: int) -> Targets
         count: Targets drawn, at most all of them.
         draws: Fresh start phases for each.
     """
-    drive, start = stage_drive(stage), stage.phi0_rad.ravel()
+    drive, shape = stage_drive(stage), stage.phi0_rad.shape
     random = stream(seed, f"dwell trial {stage.name}")
-    total = start.size
-    chosen = random.permutation(total)[: min(count, total)]
-    rank = np.empty(total, dtype=np.int64)
-    order = np.argsort(np.abs(drive).sum(axis=1), kind="stable")
-    rank[order] = np.arange(total)
-    relative = wrap(start - np.angle(drive[:, 0]))
-    reach = max(1, int(_NEIGHBOURS * total / 2))
+    chosen = random.permutation(stage.targets)[: min(count, stage.targets)]
+    strength = np.abs(drive).sum(axis=1).reshape(shape)
+    relative = wrap(stage.phi0_rad.ravel() - np.angle(drive[:, 0]))
     fresh: list[FloatArray] = []
     for _ in range(draws):
-        step = random.integers(1, reach + 1, chosen.size)
-        sign = random.choice([-1, 1], chosen.size)
-        donor = order[np.abs(rank[chosen] + sign * step) % total]
-        fresh.append(np.angle(drive[chosen, 0]) + relative[donor])
+        donor = _donors(strength, random).ravel()[chosen]
+        jitter = random.normal(0.0, _JITTER_RAD, chosen.size)
+        fresh.append(np.angle(drive[chosen, 0]) + relative[donor] + jitter)
     return Targets(
         drive=np.tile(drive[chosen], (draws, 1)),
         harmonics=np.array(stage.harmonics, dtype=np.int64),
         phi0_rad=np.concatenate(fresh),
     )
+
+
+def _donors(strength: FloatArray, random: np.random.Generator) -> IntArray:
+    """Flat index of a donor of every target, (T, K): same coordinate, another token.
+
+    A single token has no other; its donors are its other coordinates.
+    """
+    tokens, coordinates = strength.shape
+    if tokens == 1:
+        return (_neighbours(strength.T, random)).T
+    return _neighbours(strength, random) * coordinates + np.arange(coordinates)
+
+
+def _neighbours(strength: FloatArray, random: np.random.Generator) -> IntArray:
+    """Row of a neighbour in rank, up to `_REACH` places away, within each column."""
+    rows = strength.shape[0]
+    order = np.argsort(strength, axis=0, kind="stable")
+    rank = np.argsort(order, axis=0, kind="stable")
+    step = random.integers(1, _REACH + 1, strength.shape)
+    step = step * random.choice([-1, 1], strength.shape)
+    near = np.clip(rank + step, 0, rows - 1)
+    # at either end of the ranks, clipping may lead back to the target itself
+    near = np.where(near == rank, np.clip(rank - step, 0, rows - 1), near)
+    return np.asarray(np.take_along_axis(order, near, axis=0), dtype=np.int64)
