@@ -29,6 +29,7 @@ from setup_run import LOG, ROOT, SetupError, say
 VENV = ROOT / ".venv"
 STAMPS = VENV / ".stamps"
 BUSY = STAMPS / "installing"
+LOCK = ".setup-lock"  # .lock is the one of uv, which waits for it 5 minutes
 
 
 def stamp_name(kind: str) -> str:
@@ -54,7 +55,7 @@ def environment_ready(kind: str) -> bool:
 def only_one() -> Iterator[None]:
     """Two set-ups of one working copy wait for each other."""
     VENV.mkdir(exist_ok=True)
-    with (VENV / ".lock").open("w") as lock:
+    with (VENV / LOCK).open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -117,7 +118,7 @@ def create_venv() -> None:
                 "Install the venv package of this Python, or name another: PYTHON=..."
             )
     for entry in VENV.iterdir():
-        if entry.name == ".lock":
+        if entry.name == LOCK:
             continue
         shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
     say(f"making .venv with Python {sys.version.split()[0]}")
