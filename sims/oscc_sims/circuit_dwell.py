@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from oscc.checks import require_choice, require_finite, require_shape
 from oscc.device.card import Card
 from oscc.errors import RequestError, UndecidedError
 from oscc_sims import circuit_lanes, circuit_scalar, segments
+from oscc_sims.segments import Drive, Lanes
 
 ENERGY_PARTS = ("supply_J", "r_series_J", "vo2_J", "capacitor_J", "injected_J")
 """Columns of `DwellResult.energy_J`; supply + injected = the three others."""
@@ -77,116 +78,69 @@ def run_dwell(
         >>> round(float(seen.lead_rad[0]), 9)
         1.0
     """
-    current, start = _checked(injection, phi0_rad, periods)
     require_choice("kernel", kernel, ("lanes", "scalar"))
+    current, start = _checked(injection, phi0_rad, periods)
     cell = segments.cells(card, start.size, spread)
     v, state, turns = segments.start_of(cell, start)
-    work = _Work(
-        periods=int(periods),
-        cell=segments.kernel_cell(cell, current),
-        response=segments.response_of(cell, current),
-        current=np.ascontiguousarray(current),
-        constants=segments.constants_of(cell, start.size),
+    out = Lanes(
         v=v,
         state=state,
         ups=np.zeros(start.size, dtype=np.int64),
         energy=np.zeros((start.size, len(ENERGY_PARTS) if energy else 0)),
     )
-    fallback, steps = _run(work, cell, kernel, threads)
-    lost = work.ups < 0
+    drive = segments.drive_of(cell, current, int(periods))
+    fallback, steps = _run(drive, cell, out, kernel, threads)
+    lost = out.ups < 0
     if lost.any():
         raise UndecidedError(
             f"{int(lost.sum())} of {lost.size} targets could not be followed to the "
             f"end of the dwell, first target {int(lost.argmax())}."
         )
-    lead = segments.phase_in_cycle(cell, work.v, work.state)
-    lead += segments.TWO_PI * (turns + work.ups - int(periods))
+    lead = segments.phase_in_cycle(cell, out.v, out.state)
+    lead += segments.TWO_PI * (turns + out.ups - int(periods))
     return DwellResult(
         lead_rad=lead,
-        crossings=work.ups,
+        crossings=out.ups,
         fallback=fallback,
         evaluations=steps / max(start.size, 1),
-        energy_J=work.energy if energy else None,
+        energy_J=out.energy if energy else None,
     )
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Work:
-    """Arrays that the kernels share; v, state, ups and energy are written."""
-
-    periods: int
-    cell: FloatArray
-    response: ComplexArray
-    current: ComplexArray
-    constants: FloatArray
-    v: FloatArray
-    state: IntArray
-    ups: IntArray
-    energy: FloatArray
 
 
 def _run(
-    work: _Work, cell: segments.Cells, kernel: str, threads: int
+    drive: Drive, cell: segments.Cells, out: Lanes, kernel: str, threads: int
 ) -> tuple[BoolArray, int]:
     """Run all targets; which of them fell back, and the evaluations in all."""
-    everyone = np.arange(work.v.size)
+    everyone = np.arange(out.v.size)
     if kernel == "scalar":
-        return np.zeros(work.v.size, dtype=np.bool_), _scalar(work, everyone, threads)
-    before = replace(
-        work, v=work.v.copy(), state=work.state.copy(), ups=work.ups.copy()
-    )
-    sure = segments.monotone(cell, work.current)
-    steps = _lanes(work, cell, np.flatnonzero(sure), threads)
-    fallback = ~sure | (work.ups < 0)
-    some = np.flatnonzero(fallback)
-    steps += _scalar(work, some, threads)
-    if work.energy.size:
-        # the scalar kernel integrates; phases stay those of the lanes kernel
-        steps += _scalar(before, np.flatnonzero(~fallback), threads)
+        steps = _scalar(drive, out, everyone, threads)
+        return np.zeros(out.v.size, dtype=np.bool_), steps
+    # the scalar kernel integrates the energies; phases stay those of the lanes kernel
+    twin = out._replace(v=out.v.copy(), state=out.state.copy(), ups=out.ups.copy())
+    sure = segments.monotone(cell, drive.current)
+    steps = _lanes(drive, cell, out, np.flatnonzero(sure), threads)
+    fallback = ~sure | (out.ups < 0)
+    steps += _scalar(drive, out, np.flatnonzero(fallback), threads)
+    if out.energy.size:
+        steps += _scalar(drive, twin, np.flatnonzero(~fallback), threads)
     return fallback, steps
 
 
-def _lanes(work: _Work, cell: segments.Cells, lanes: IntArray, threads: int) -> int:
-    if lanes.size == 0:
-        return 0
-    response = work.response
-    if response.shape[1] == 0:  # the kernel wants at least one harmonic
-        response = np.zeros((2, 1, work.v.size), dtype=np.complex128)
-    guess = segments.free_lengths(cell, work.v, work.state)
+def _lanes(
+    drive: Drive, cell: segments.Cells, out: Lanes, lanes: IntArray, threads: int
+) -> int:
+    guess = segments.free_lengths(cell, out.v, out.state)
     # blocks of one state save half a period each
-    order = lanes[np.argsort(work.state[lanes].astype(np.int8), kind="stable")]
-
-    def run(part: IntArray) -> int:
-        return circuit_lanes.run_lanes(
-            part,
-            work.periods,
-            work.cell,
-            guess,
-            response,
-            work.v,
-            work.state,
-            work.ups,
-        )
-
-    return _spread_out(run, order, threads)
+    order = lanes[np.argsort(out.state[lanes].astype(np.int8), kind="stable")]
+    return _spread_out(
+        lambda part: circuit_lanes.run_lanes(part, drive, guess, out), order, threads
+    )
 
 
-def _scalar(work: _Work, lanes: IntArray, threads: int) -> int:
-    def run(part: IntArray) -> int:
-        return circuit_scalar.run_scalar(
-            part,
-            work.periods,
-            work.cell,
-            work.response,
-            work.current,
-            work.constants,
-            work.v,
-            work.state,
-            work.ups,
-            work.energy,
-        )
-
-    return _spread_out(run, lanes, threads)
+def _scalar(drive: Drive, out: Lanes, lanes: IntArray, threads: int) -> int:
+    return _spread_out(
+        lambda part: circuit_scalar.run_scalar(part, drive, out), lanes, threads
+    )
 
 
 def _spread_out(run: Callable[[IntArray], int], lanes: IntArray, threads: int) -> int:

@@ -19,6 +19,7 @@ import numpy as np
 
 from oscc.arrays import ComplexArray, FloatArray, IntArray
 from oscc_sims.compiled import compiled, inlined
+from oscc_sims.segments import Drive, Lanes
 
 BLOCK = 128
 TWO_PI = 2.0 * math.pi
@@ -235,21 +236,16 @@ def _advance(
 
 @compiled
 def _load(
-    lanes: IntArray,
-    cell: FloatArray,
-    guess: FloatArray,
-    begin: tuple[FloatArray, IntArray],
-    row: FloatArray,
+    lanes: IntArray, drive: Drive, out: Lanes, guess: FloatArray, row: FloatArray
 ) -> int:
     """Fill the rows of a block, short ones with copies; first state of the block."""
-    v, state = begin
     first = 1
     for i in range(BLOCK):
         lane = lanes[min(i, lanes.size - 1)]
-        s = state[lane]
+        s = out.state[lane]
         first = min(first, s)
         row[BEGIN + i] = 0.0
-        row[VOLT + i] = v[lane]
+        row[VOLT + i] = out.v[lane]
         row[COS + i] = 1.0
         row[SIN + i] = 0.0
         row[FADE + i] = 0.0
@@ -264,9 +260,9 @@ def _load(
             at = k * BLOCK + i
             row[FREE_NOW + at] = guess[k, lane]
             row[X_NOW + at] = guess[2, lane] if k == s else guess[k, lane]
-            row[LEVEL_NOW + at] = cell[0, k, lane]
-            row[RATE_NOW + at] = cell[1, k, lane]
-            row[END_NOW + at] = cell[2, k, lane]
+            row[LEVEL_NOW + at] = drive.cell[0, k, lane]
+            row[RATE_NOW + at] = drive.cell[1, k, lane]
+            row[END_NOW + at] = drive.cell[2, k, lane]
     return first
 
 
@@ -285,75 +281,58 @@ def _load_response(
 
 @compiled
 def _store(
-    lanes: IntArray,
-    cell: FloatArray,
-    re: FloatArray,
-    row: FloatArray,
-    end: tuple[FloatArray, IntArray, IntArray],
+    lanes: IntArray, drive: Drive, re: FloatArray, row: FloatArray, out: Lanes
 ) -> None:
     """Voltage, state and upward crossings at the end of the dwell.
 
     The dwell ends a whole number of periods after its start, where e^{i n x} = 1.
     """
-    v, state, ups = end
     for i in range(lanes.size):
         lane = lanes[i]
         s = int(row[STATE + i])
         wave = 0.0
         for n in range(re.shape[1] // BLOCK):
             wave += re[s, n * BLOCK + i]
-        fade = row[FADE + i] * _exp(-row[LEFT + i] * cell[1, s, lane])
+        fade = row[FADE + i] * _exp(-row[LEFT + i] * drive.cell[1, s, lane])
         if row[UPS + i] < 0.0:
-            ups[lane] = -1
+            out.ups[lane] = -1
         else:
-            ups[lane] = int(row[UPS + i])
-            v[lane] = cell[0, s, lane] + wave + fade
-            state[lane] = s
+            out.ups[lane] = int(row[UPS + i])
+            out.v[lane] = drive.cell[0, s, lane] + wave + fade
+            out.state[lane] = s
 
 
 @compiled
-def run_lanes(
-    order: IntArray,
-    periods: int,
-    cell: FloatArray,
-    guess: FloatArray,
-    response: ComplexArray,
-    v: FloatArray,
-    state: IntArray,
-    ups: IntArray,
-) -> int:
-    """Run one dwell of the lanes, blocks in the given order.
+def run_lanes(lanes: IntArray, drive: Drive, guess: FloatArray, out: Lanes) -> int:
+    """Run one dwell of some lanes, in blocks of the given order.
 
     Args:
-        order: Lanes to run, shape (L,).
-        periods: Length of the dwell in carrier periods.
-        cell: Settled level, rate and end threshold by state, shape (3, 2, M).
+        lanes: Lanes to run, shape (L,).
+        drive: What is run.
         guess: Length of a free segment in base phase by state, then of what is left
             of the first one, shape (3, M).
-        response: Phasors h_n by state, shape (2, N, M), N >= 1.
-        v: Node voltage, shape (M,): the start, then the end.
-        state: State, shape (M,): the start, then the end.
-        ups: Upward crossings of each lane, set; -1 where a lane did not converge, its
-            voltage and state then as they were.
+        out: The starts; the ends are written over them. A lane that does not converge
+            keeps its start, with -1 crossings.
 
     Returns:
-        Evaluations of the voltage, counted per lane of a full block.
+        Evaluations of the voltage in all.
     """
+    width = drive.response.shape[1] * BLOCK
     row = np.empty(ROWS * BLOCK)
-    re = np.empty((2, response.shape[1] * BLOCK))
-    im = np.empty((2, response.shape[1] * BLOCK))
+    re = np.empty((2, width))
+    im = np.empty((2, width))
     steps = 0
-    for at in range(0, order.size, BLOCK):
-        lanes = order[at : at + BLOCK]
-        k = _load(lanes, cell, guess, (v, state), row)
-        _load_response(lanes, response, re, im)
+    for at in range(0, lanes.size, BLOCK):
+        block = lanes[at : at + BLOCK]
+        k = _load(block, drive, out, guess, row)
+        _load_response(block, drive.response, re, im)
         if k == 1:
             _swap(row)
         living = 1
         while living > 0:
-            living, used = _advance(k, periods, row, re[k], im[k])
-            steps += used * lanes.size
+            living, used = _advance(k, drive.periods, row, re[k], im[k])
+            steps += used * block.size
             _swap(row)
             k = 1 - k
-        _store(lanes, cell, re, row, (v, state, ups))
+        _store(block, drive, re, row, out)
     return steps

@@ -13,16 +13,14 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
-from oscc.arrays import ComplexArray, FloatArray, IntArray
+from oscc.arrays import ComplexArray, IntArray
 from oscc_sims.compiled import compiled
+from oscc_sims.segments import Drive, Lanes
 
 TWO_PI = 2.0 * math.pi
 ROUNDING = 1e-15  # a few units in the last place of a voltage of order one volt
 MOST_STEPS = 100_000
 NO_CROSSING, NOT_FOUND = -1.0, -2.0
-METALLIC, INSULATING = 0, 1
 
 SUPPLY, SERIES, DEVICE, CAPACITOR, INJECTED = 0, 1, 2, 3, 4
 """Columns of the energies: what is integrated over the dwell."""
@@ -45,10 +43,7 @@ def _driven(x: float, response: ComplexArray) -> tuple[float, float]:
 
 @compiled
 def _first_crossing(
-    begin: float,
-    transient: float,
-    settled: float,
-    rate: float,
+    piece: tuple[float, float, float, float],
     target: float,
     sign: float,
     response: ComplexArray,
@@ -60,12 +55,12 @@ def _first_crossing(
     at most sum n^2 |h_n| + max(0, sign D r^2 e^{-r x}), so the first root of the
     parabola with that curvature does not lie beyond the first root of f.
     """
+    begin, transient, settled, rate = piece
     bend = 0.0
     scale = abs(settled) + abs(target) + abs(transient)
     for n in range(response.size):
-        size = abs(response[n])
-        bend += (n + 1) * (n + 1) * size
-        scale += size
+        bend += (n + 1) * (n + 1) * abs(response[n])
+        scale += abs(response[n])
     x = 0.0
     for step in range(MOST_STEPS):
         wave, slope = _driven(begin + x, response)
@@ -88,66 +83,44 @@ def _first_crossing(
 
 
 @compiled
-def _dwell(
-    start: tuple[float, int],
-    periods: int,
-    cell: tuple[FloatArray, FloatArray, FloatArray],
-    response: ComplexArray,
-    current: ComplexArray,
-    constants: FloatArray,
-    energy: FloatArray,
-    events: FloatArray,
-) -> tuple[float, int, int, int]:
-    """End voltage, end state, upward crossings (-1 if lost), evaluations."""
-    v, state = start
-    settled, rate, target = cell
+def _dwell(lane: int, drive: Drive, out: Lanes) -> int:
+    """Follow one lane to the end of the dwell; evaluations of the voltage."""
+    response = drive.response[:, :, lane].copy()
+    state = out.state[lane]
     begin = 0.0
     gone = 0
-    ups = 0
-    hits = 0
     steps = 0
-    while True:
+    ends = False
+    out.ups[lane] = 0
+    while not ends:
         h = response[state]
-        sign = 1.0 if state == INSULATING else -1.0
-        wave, _ = _driven(begin, h)
-        transient = v - settled[state] - wave
-        left = TWO_PI * (periods - gone) - begin
-        x, used = _first_crossing(
-            begin, transient, settled[state], rate[state], target[state], sign, h, left
-        )
+        settled, rate, target = drive.cell[:, state, lane]
+        before = out.v[lane]
+        transient = before - settled - _driven(begin, h)[0]
+        piece = (begin, transient, settled, rate)
+        left = TWO_PI * (drive.periods - gone) - begin
+        x, used = _first_crossing(piece, target, 2.0 * state - 1.0, h, left)
         steps += used
         if x == NOT_FOUND:
-            return v, state, -1, steps
+            out.ups[lane] = -1
+            return steps
         ends = x == NO_CROSSING
         if ends:
             x = left
-        before = v
-        if ends:
-            wave, _ = _driven(begin + x, h)
-            v = settled[state] + wave + transient * math.exp(-rate[state] * x)
+            wave = _driven(begin + x, h)[0]
+            out.v[lane] = settled + wave + transient * math.exp(-rate * x)
         else:
-            v = target[state]
-        if energy.size > 0:
-            _add_energy(
-                (begin, x, transient, settled[state], rate[state]),
-                (before, v),
-                h,
-                current,
-                constants,
-                state,
-                energy,
-            )
-        if ends:
-            return v, state, ups, steps
+            out.v[lane] = target
+            out.ups[lane] += state
+            out.state[lane] = 1 - state
+        if out.energy.shape[1] > 0:
+            _add_energy(lane, piece, x, (state, before), drive, out)
+        state = out.state[lane]
         begin += x
-        if hits < events.size:
-            events[hits] = begin + TWO_PI * gone
-            hits += 1
-        ups += state
-        state = 1 - state
-        while begin >= TWO_PI:
+        while begin >= TWO_PI and not ends:
             begin -= TWO_PI
             gone += 1
+    return steps
 
 
 @compiled
@@ -187,18 +160,14 @@ def _products(
 
 
 @compiled
-def _add_energy(
-    piece: tuple[float, float, float, float, float],
-    voltages: tuple[float, float],
+def _integrals(
+    piece: tuple[float, float, float, float],
+    length: float,
     response: ComplexArray,
     current: ComplexArray,
-    constants: FloatArray,
-    state: int,
-    energy: FloatArray,
-) -> None:
-    """Add the energies of one segment, each integral taken on its own."""
-    begin, length, transient, settled, rate = piece
-    omega, supply, series, capacity = constants[:4]
+) -> tuple[float, float, float]:
+    """Integrals of V, V^2 and V I over a segment in base phase, each on its own."""
+    begin, transient, settled, rate = piece
     end = begin + length
     direct = current[0].real
     fade = -math.expm1(-rate * length) / rate
@@ -227,89 +196,47 @@ def _add_energy(
         + transient * flow_fading
         + _products(response, current[1:], begin, end)
     )
+    return mean, square, work
+
+
+@compiled
+def _add_energy(
+    lane: int,
+    piece: tuple[float, float, float, float],
+    length: float,
+    before: tuple[int, float],
+    drive: Drive,
+    out: Lanes,
+) -> None:
+    """Add the energies of one segment that has just ended."""
+    state, v = before
+    omega, supply, series, capacity = drive.constants[lane, :4]
+    mean, square, work = _integrals(
+        piece, length, drive.response[state, :, lane], drive.current[lane]
+    )
+    energy = out.energy[lane]
     energy[SUPPLY] += supply * (supply * length - mean) / series / omega
     energy[SERIES] += (
         (supply * supply * length - 2.0 * supply * mean + square) / series / omega
     )
-    energy[DEVICE] += square / constants[4 + state] / omega
-    energy[CAPACITOR] += 0.5 * capacity * (voltages[1] ** 2 - voltages[0] ** 2)
+    energy[DEVICE] += square / drive.constants[lane, 4 + state] / omega
+    energy[CAPACITOR] += 0.5 * capacity * (out.v[lane] ** 2 - v**2)
     energy[INJECTED] += work / omega
 
 
 @compiled
-def run_scalar(
-    lanes: IntArray,
-    periods: int,
-    cell: FloatArray,
-    response: ComplexArray,
-    current: ComplexArray,
-    constants: FloatArray,
-    v: FloatArray,
-    state: IntArray,
-    ups: IntArray,
-    energy: FloatArray,
-) -> int:
-    """Run one dwell of some lanes; v and state hold the start, then the end.
+def run_scalar(lanes: IntArray, drive: Drive, out: Lanes) -> int:
+    """Run one dwell of some lanes.
 
     Args:
         lanes: Which lanes to run, shape (L,).
-        periods: Length of the dwell in carrier periods.
-        cell: Settled level, rate and end threshold by state, shape (3, 2, M).
-        response: Phasors h_n by state, shape (2, N, M).
-        current: Phasors I_n with the direct current first, shape (M, N+1).
-        constants: omega, Vdd, R_series, C, R_met, R_ins of each lane, shape (M, 6).
-        v: Node voltage, shape (M,).
-        state: State, shape (M,).
-        ups: Upward crossings of each lane, set; -1 where the kernel gave up.
-        energy: Added to, shape (M, 5); or (M, 0), which leaves the energies out.
+        drive: What is run.
+        out: The starts; the ends are written over them.
 
     Returns:
         Evaluations of the voltage in all.
     """
     steps = 0
-    no_events = np.empty(0)
     for lane in lanes:
-        settled = cell[0, :, lane].copy()
-        rate = cell[1, :, lane].copy()
-        target = cell[2, :, lane].copy()
-        v[lane], state[lane], ups[lane], used = _dwell(
-            (v[lane], state[lane]),
-            periods,
-            (settled, rate, target),
-            response[:, :, lane].copy(),
-            current[lane],
-            constants[lane],
-            energy[lane],
-            no_events,
-        )
-        steps += used
+        steps += _dwell(lane, drive, out)
     return steps
-
-
-@compiled
-def run_events(
-    lane: int,
-    periods: int,
-    cell: FloatArray,
-    response: ComplexArray,
-    v: float,
-    state: int,
-    events: FloatArray,
-) -> int:
-    """Fill the base phases of the switching events of one lane; return how many."""
-    settled = cell[0, :, lane].copy()
-    rate = cell[1, :, lane].copy()
-    target = cell[2, :, lane].copy()
-    nothing = np.empty(0)
-    events[:] = np.inf
-    _dwell(
-        (v, state),
-        periods,
-        (settled, rate, target),
-        response[:, :, lane].copy(),
-        np.zeros(1, dtype=np.complex128),
-        nothing,
-        nothing,
-        events,
-    )
-    return int(np.isfinite(events).sum())

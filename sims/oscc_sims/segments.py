@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,6 +21,40 @@ from oscc.device.piecewise import omega as card_omega
 from oscc.errors import RequestError
 
 TWO_PI = 2.0 * np.pi
+
+
+class Drive(NamedTuple):
+    """What the kernels read; a named tuple, as they cannot take other classes.
+
+    Attributes:
+        periods: Length of the dwell in carrier periods.
+        cell: Settled level, rate and end threshold by state, shape (3, 2, M).
+        response: Phasors h_n by state, shape (2, N, M), N >= 1.
+        current: Phasors I_n with the direct current first, shape (M, N+1).
+        constants: omega, Vdd, R_series, C, R_met, R_ins of each lane, shape (M, 6).
+    """
+
+    periods: int
+    cell: FloatArray
+    response: ComplexArray
+    current: ComplexArray
+    constants: FloatArray
+
+
+class Lanes(NamedTuple):
+    """What the kernels write, lane by lane.
+
+    Attributes:
+        v: Node voltage: the start, then the end of the dwell, shape (M,).
+        state: State: the start, then the end, shape (M,).
+        ups: Upward crossings, -1 where a kernel gave up, shape (M,).
+        energy: Energies added to, shape (M, 5); (M, 0) leaves them out.
+    """
+
+    v: FloatArray
+    state: IntArray
+    ups: IntArray
+    energy: FloatArray
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -156,6 +191,24 @@ def monotone(cell: Cells, injection: ComplexArray) -> BoolArray:
     rest = np.flatnonzero(~sure)
     sure[rest] = peak_injection_A(injection[rest]) < weakest[rest]
     return sure
+
+
+def drive_of(cell: Cells, injection: ComplexArray, periods: int) -> Drive:
+    """Everything the kernels read, for one dwell of all lanes.
+
+    Args:
+        injection: Peak phasors, [A], shape (M, N+1), column = order.
+    """
+    current = injection
+    if current.shape[1] == 1:  # the kernels want at least one harmonic
+        current = np.pad(current, ((0, 0), (0, 1)))
+    return Drive(
+        periods,
+        kernel_cell(cell, current),
+        response_of(cell, current),
+        np.ascontiguousarray(current),
+        constants_of(cell, current.shape[0]),
+    )
 
 
 def response_of(cell: Cells, injection: ComplexArray) -> ComplexArray:
