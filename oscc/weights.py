@@ -167,8 +167,11 @@ def _state_dict(path: Path, found: Any, key: str | None) -> tuple[_Raw, bool]:
     names = [k for k in inner if k in (*_PLAIN_NAMES, *_AVERAGED_NAMES)] or list(inner)
     if len(names) > 1:
         listed = " and ".join(f"`{name}`" for name in names)
+        fault = "" if key is None else f", none under the key `{key}`"
+        hint = nearest(key, names) if key is not None else ""
         raise RequestError(
-            f"`{path}` holds weights under {listed}. Choose with --key {names[0]}."
+            f"`{path}` holds weights under {listed}{fault}.{hint} "
+            f"Choose with --key {names[0]}."
         )
     name = names[0]
     return _Raw(inner[name], notes=(f"weights found under `{name}`",)), False

@@ -17,6 +17,7 @@ from oscc.models.flow_kernels import blocks, rk4_adjoint, rk4_forward
 
 FEWEST_SUBSTEPS = 8
 DRIVE_PER_SUBSTEP = 1.0
+MOST_SUBSTEPS = 512  # a drive beyond is a diverged run: NaN, so the step is skipped
 
 
 def flow_increment(
@@ -68,8 +69,8 @@ class _RungeKutta(torch.autograd.Function):
     def forward(ctx: Any, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
         flat_a, flat_b = _flat(a), _flat(b)
         drive = drive_strength(flat_a, flat_b, np.ones(flat_a.shape[1]))
-        if not np.isfinite(drive).all():
-            ctx.plan = None
+        ctx.plan, ctx.harmonics = None, len(a)
+        if not (drive <= MOST_SUBSTEPS * DRIVE_PER_SUBSTEP).all():
             return torch.full_like(a[0], torch.nan)
         wanted = np.ceil(drive / DRIVE_PER_SUBSTEP)
         plan = blocks(np.maximum(FEWEST_SUBSTEPS, wanted).astype(np.int64))
@@ -80,7 +81,7 @@ class _RungeKutta(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         (grad,) = grads
-        shape = (-1, *grad.shape)
+        shape = (ctx.harmonics, *grad.shape)
         if ctx.plan is None:
             nothing = torch.full_like(grad, torch.nan)
             return nothing.expand(shape), nothing.expand(shape)

@@ -1,0 +1,63 @@
+"""Causality of the whole models, with mutants that must be caught."""
+
+import pytest
+import torch
+
+from oscc.models.base import build_model
+from oscc.models.config import ModelConfig
+from oscc.models.fsn import FsnLayer
+
+TOKENS = 12
+
+
+def random_model(family, update):
+    config = ModelConfig(
+        family, update, k=8, layers=2, heads=2, hidden=6, context=TOKENS, symbols=20
+    )
+    model = build_model(config, seed=1).double()
+    generator = torch.Generator().manual_seed(2)
+    with torch.no_grad():
+        for p in model.parameters():
+            p.add_(0.3 * torch.randn(p.shape, generator=generator, dtype=p.dtype))
+    return model
+
+
+def largest_leak(model):
+    """Largest change of a logit before position p when all from p on changes."""
+    tokens = torch.arange(TOKENS)[None] % 7
+    worst = 0.0
+    with torch.no_grad():
+        before = model(tokens)
+        for p in range(1, TOKENS):
+            changed = tokens.clone()
+            changed[0, p:] = 7 + (changed[0, p:] * 3) % 13
+            leak = (model(changed)[:, :p] - before[:, :p]).abs().max()
+            worst = max(worst, float(leak))
+    return worst
+
+
+@pytest.mark.parametrize("family", ["kuramoto", "fsn"])
+@pytest.mark.parametrize("update", ["flow", "euler"])
+def test_no_logit_depends_on_a_later_symbol(family, update):
+    assert largest_leak(random_model(family, update)) == 0.0
+
+
+def rolled(weights, *, renormalised):
+    """Mutant: z_{u+1} by a roll over the window, which wraps round its end."""
+    return torch.roll(weights, 1, -1)
+
+
+def kept(weights, *, renormalised):
+    """Mutant: the entry u = t stays in the successor term and reads t + 1."""
+    return torch.nn.functional.pad(weights, (1, 0))[..., :-1]
+
+
+@pytest.mark.parametrize("mutant", [rolled, kept])
+def test_mutants_of_the_successor_route_are_caught(mutant, monkeypatch):
+    monkeypatch.setattr("oscc.models.fsn.successor_weights", mutant)
+    assert largest_leak(random_model("fsn", "euler")) > 1e-6
+
+
+def test_the_mutant_is_used_at_all():
+    # the patch above names the function the layer really calls
+    assert "successor_weights" in FsnLayer.fields.__code__.co_names

@@ -1,0 +1,170 @@
+"""Training: resuming, guarded steps, files written."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from oscc.checkpoint import load_checkpoint
+from oscc.corpus import ASCII, Corpus
+from oscc.errors import RequestError, UndecidedError
+from oscc.models.config import ModelConfig
+from oscc.models.training import Trainer, TrainingConfig, bits_per_character
+from oscc.verbs.train import default_name, train
+
+SIZES = {"k": 8, "layers": 1, "heads": 2, "hidden": 8, "context": 16, "batch": 4}
+SOURCES = Path(__file__).parents[3] / "oscc"
+
+
+def tiny_corpus():
+    text = ASCII.encode("for x in range(10):\n    print(x)\n" * 40)
+    return Corpus("test", "0" * 64, 1, ASCII, text[:1000], text[1000:])
+
+
+def trainer(steps=12, family="fsn", seed=3, **training):
+    sizes = {k: v for k, v in SIZES.items() if k != "batch"}
+    options = {"steps": steps, "batch": 4, "save_every": 4, "warm_up": 3, **training}
+    config = ModelConfig(family, "flow", **sizes)
+    return Trainer(config, TrainingConfig(**options), tiny_corpus(), seed)
+
+
+def bits(model):
+    return {name: value.numpy().tobytes() for name, value in model.state_dict().items()}
+
+
+@pytest.mark.parametrize("family", ["kuramoto", "fsn"])
+def test_resumed_run_gives_the_weights_of_an_uninterrupted_one(family, tmp_path):
+    class Stop(Exception):
+        pass
+
+    def stop(progress):
+        if progress.step == 8:
+            raise Stop
+
+    whole = trainer(family=family)
+    whole.run(tmp_path / "whole")
+    cut = trainer(family=family)
+    with pytest.raises(Stop):
+        cut.run(tmp_path / "cut", stop)
+    resumed = trainer(family=family)
+    resumed.load_state(tmp_path / "cut")
+    assert resumed.progress.step == 8
+    resumed.run(tmp_path / "cut")
+    assert bits(resumed.model) == bits(whole.model)
+    assert resumed.progress == whole.progress
+    assert bits(whole.model) != bits(trainer(family=family).model)
+
+
+def test_a_state_of_another_run_is_refused(tmp_path):
+    run = trainer()
+    run.save_state(tmp_path / "state")
+    for other in (trainer(seed=4), trainer(steps=13), trainer(family="kuramoto")):
+        with pytest.raises(RequestError, match="belongs to another run"):
+            other.load_state(tmp_path / "state")
+
+
+def test_training_learns_more_than_the_frequency_of_symbols(tmp_path, monkeypatch):
+    monkeypatch.setattr("oscc.models.training.VALIDATION_BATCHES", 2)
+    run = trainer(steps=150, warm_up=10, save_every=1000)
+    run.run(tmp_path / "state")
+    share = np.bincount(run.corpus.train) / len(run.corpus.train)
+    share = share[share > 0]
+    entropy = -(share * np.log2(share)).sum()
+    found = bits_per_character(run.model, run.config, run.corpus.held_out, "test")
+    assert found < entropy - 1.0
+
+
+def test_schedule_warms_up_then_falls_to_its_final_share():
+    run = trainer(steps=1000, warm_up=50, learning_rate=0.01)
+    assert run.learning_rate(0) == pytest.approx(0.01 / 50)
+    assert run.learning_rate(49) == pytest.approx(0.01, rel=0.01)
+    assert run.learning_rate(500) == pytest.approx(0.0055)
+    assert run.learning_rate(1000) == pytest.approx(0.001)
+
+
+def test_steps_with_a_large_gradient_are_skipped_and_end_the_run(tmp_path):
+    run = trainer(skip_norm=1e-6, skip_limit=5)
+    before = bits(run.model)
+    with pytest.raises(UndecidedError, match="stopped at step 5: 5 steps") as caught:
+        run.run(tmp_path / "state")
+    assert "largest in `" in str(caught.value)
+    assert "last good weights" in str(caught.value)
+    assert bits(run.model) == before
+    kept = trainer(skip_norm=1e-6, skip_limit=5)
+    kept.load_state(tmp_path / "state")
+    assert kept.progress.skipped == [1, 2, 3, 4, 5]
+
+
+def test_a_weight_that_is_not_finite_names_its_tensor(tmp_path):
+    run = trainer(skip_limit=2)
+    with torch.no_grad():
+        run.model.layers[0].gamma[0, 0, 0] = float("nan")
+    with pytest.raises(UndecidedError, match="gradient norm above 50"):
+        run.run(tmp_path / "state")
+
+
+def test_train_writes_checkpoint_and_metrics(tmp_path):
+    calls = []
+    result = train(
+        "fsn",
+        text=SOURCES,
+        out=tmp_path,
+        steps=4,
+        overrides={**SIZES, "save_every": 2},
+        progress=lambda p: calls.append(p.step),
+    )
+    assert calls == [2, 4]
+    assert sorted(p.name for p in tmp_path.iterdir()) == [
+        "fsn-flow-k08.metrics.json",
+        "fsn-flow-k08.safetensors",
+    ]
+    metrics = json.loads(result.metrics_path.read_text())
+    assert metrics["format"] == "oscc.metrics/1"
+    assert (metrics["steps"], metrics["seed"]) == (4, 0)
+    assert 5 < metrics["bits_per_character"]["validation"] < 10
+    (drive,) = metrics["drive"]
+    assert drive["p5_rad"] <= drive["p50_rad"] <= drive["p99_rad"] <= drive["max_rad"]
+    assert 0 <= drive["negative_share"] <= 1
+    loaded = load_checkpoint(result.checkpoint)
+    assert metrics["parameters"] == sum(p.numel() for p in loaded.model.parameters())
+    with pytest.raises(RequestError, match="is there already"):
+        train("fsn", text=SOURCES, out=tmp_path, steps=4, overrides=SIZES)
+
+
+def test_equal_runs_write_equal_checkpoints(tmp_path):
+    paths = [
+        train(
+            "kuramoto", text=SOURCES, out=tmp_path / name, steps=3, overrides=SIZES
+        ).checkpoint
+        for name in ("a", "b")
+    ]
+    assert paths[0].read_bytes() == paths[1].read_bytes()
+
+
+def test_unknown_settings_and_short_texts_are_named(tmp_path):
+    with pytest.raises(RequestError, match="Did you mean `learning_rate`"):
+        train("fsn", out=tmp_path, overrides={"learning_rat": 1})
+    path = tmp_path / "short.txt"
+    path.write_text("x" * 300)
+    with pytest.raises(RequestError, match="held-out part of the corpus has 18"):
+        train("fsn", text=path, out=tmp_path, overrides={"context": 64})
+    assert [p.name for p in tmp_path.iterdir()] == ["short.txt"]
+
+
+def test_names_of_checkpoints():
+    assert default_name(ModelConfig("kuramoto", "flow")) == "kuramoto-flow"
+    assert default_name(ModelConfig("fsn", "euler", k=16)) == "fsn-euler-k16"
+
+
+def test_batches_come_from_the_whole_part():
+    from oscc.models.training import batch_of
+
+    text = np.arange(20, dtype=np.uint8)
+    seen = set()
+    for i in range(200):
+        x, y = batch_of(text, 4, 2, np.random.default_rng(i))
+        assert torch.equal(y, x + 1)
+        seen.update(x[:, 0].tolist())
+    assert seen == set(range(16))

@@ -1,0 +1,139 @@
+"""Vocabulary, corpora, windows."""
+
+import hashlib
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from oscc.corpus import (
+    ASCII,
+    Vocabulary,
+    read_text,
+    standard_library,
+    text_corpus,
+    windows,
+)
+from oscc.errors import RequestError
+
+
+def test_symbols_are_numbered_as_written():
+    # 0 other, 1 tab, 2 newline, 3..97 ASCII 32..126
+    assert ASCII.size == 98
+    assert ASCII.encode("\t\n ~").tolist() == [1, 2, 3, 97]
+    assert ASCII.encode("é\u4e2d\U0001f600x", unknown="other").tolist() == [0, 0, 0, 91]
+
+
+@given(st.text(alphabet=ASCII.characters))
+def test_decode_undoes_encode(text):
+    assert ASCII.decode(ASCII.encode(text)) == text
+
+
+def test_an_unknown_character_is_named_with_code_position_and_line():
+    with pytest.raises(RequestError) as caught:
+        ASCII.encode("ab\ncd\nefé", where="notes.txt")
+    assert str(caught.value).startswith(
+        "character 'é' (U+00E9) at position 9, line 3 of notes.txt is not in the "
+        "checkpoint's 97 characters."
+    )
+
+
+def test_other_needs_a_symbol_for_it():
+    with pytest.raises(RequestError, match="no symbol for other"):
+        Vocabulary("ab", other=False).encode("c", unknown="other")
+    with pytest.raises(RequestError, match="Did you mean `other`"):
+        ASCII.encode("c", unknown="othr")
+
+
+def test_vocabularies_survive_json_and_refuse_doubles():
+    assert Vocabulary.from_json(ASCII.to_json()) == ASCII
+    with pytest.raises(RequestError, match="twice"):
+        Vocabulary("aba")
+    with pytest.raises(RequestError, match="JSON mapping"):
+        Vocabulary.from_json("[1]")
+
+
+def write_library(root):
+    files = {
+        "alpha.py": "x = 1\n" * 60,
+        "pkg/beta.py": "y = 2\r\n" * 60,
+        "short.py": "z\n",
+        "test/skipped.py": "a = 1\n" * 60,
+        "encodings/skipped.py": "a = 1\n" * 60,
+        "site-packages/skipped.py": "a = 1\n" * 60,
+        "data.txt": "no source\n" * 60,
+    }
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text.encode())
+
+
+def test_library_corpus_takes_sources_only_with_a_content_digest(tmp_path):
+    write_library(tmp_path)
+    corpus = standard_library(tmp_path)
+    digest = hashlib.sha256(b"alpha.py\0" + b"x = 1\n" * 60)
+    digest.update(b"pkg/beta.py\0" + b"y = 2\n" * 60)
+    assert corpus.files == 2
+    assert corpus.digest == digest.hexdigest()
+    assert len(corpus.train) + len(corpus.held_out) == 720
+
+
+def test_a_file_is_held_out_by_the_hash_of_its_path(tmp_path):
+    names = [f"m{i}.py" for i in range(64)]
+    for name in names:
+        (tmp_path / name).write_text("x = 1\n" * 50)
+    first = [hashlib.sha256(name.encode()).digest()[0] for name in names]
+    corpus = standard_library(tmp_path)
+    assert len(corpus.held_out) == 300 * sum(byte < 20 for byte in first) > 0
+
+
+def test_the_interpreters_own_library_is_large_and_almost_ascii():
+    corpus = standard_library()
+    assert corpus.files > 400
+    assert len(corpus.train) > 5e6
+    assert 0.02 < len(corpus.held_out) / len(corpus.train) < 0.15
+    assert (corpus.train == 0).mean() < 1e-3
+
+
+def test_a_single_text_holds_out_its_tail(tmp_path):
+    path = tmp_path / "book.txt"
+    path.write_text("abcde" * 200)
+    corpus = text_corpus(path)
+    assert (len(corpus.train), len(corpus.held_out)) == (940, 60)
+    assert (
+        ASCII.decode(np.concatenate([corpus.train, corpus.held_out])) == "abcde" * 200
+    )
+
+
+def test_a_folder_skips_what_is_not_text(tmp_path):
+    for i in range(40):
+        (tmp_path / f"{i}.txt").write_text("hello\n" * 60)
+    (tmp_path / "picture.png").write_bytes(b"\x89PNG" + bytes(range(256)) * 2)
+    corpus = text_corpus(tmp_path)
+    assert corpus.files == 40
+    assert min(len(corpus.train), len(corpus.held_out)) > 0
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [(b"", "is empty"), (b"\xff\xfe\x00", "not UTF-8 text"), (None, "does not exist")],
+)
+def test_bad_text_files_are_named(tmp_path, content, words):
+    path = tmp_path / "text.txt"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(RequestError, match=words):
+        read_text(path)
+
+
+def test_windows_do_not_overlap_and_carry_the_next_symbol():
+    symbols = np.arange(101, dtype=np.uint8)
+    cut = windows(symbols, 10, 1000)
+    assert cut.shape == (10, 11)
+    assert cut[:, :-1].ravel().tolist() == list(range(100))
+    some = windows(symbols, 10, 30)
+    assert some[:, 0].tolist() == [0, 30, 60]
+    with pytest.raises(RequestError, match="one window needs 11"):
+        windows(symbols[:10], 10, 10)
