@@ -155,7 +155,7 @@ class Trainer:
     def learning_rate(self, step: int) -> float:
         """Linear warm-up times a cosine that ends at `final_share`."""
         t = self.training
-        warm = min(1.0, (step + 1) / t.warm_up)
+        warm = min(1.0, (step + 1) / max(1, t.warm_up))
         cosine = 0.5 * (1 + math.cos(math.pi * step / t.steps))
         return t.learning_rate * warm * (t.final_share + (1 - t.final_share) * cosine)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -153,10 +152,17 @@ def _corpus(text: Path | None) -> Any:
 def _command(
     family: str, update: str, seed: int, steps: int, overrides: Mapping[str, Any] | None
 ) -> str:
-    changed = "".join(f" --set train.{k}={v}" for k, v in (overrides or {}).items())
+    """Command line that repeats this training."""
+    from oscc.models.config import ModelConfig
+
+    model_keys = {f.name for f in fields(ModelConfig)}
+    changed = "".join(
+        f" --set {'model' if key in model_keys else 'train'}.{key}={value}"
+        for key, value in sorted((overrides or {}).items())
+    )
     return (
         f"oscc train --family {family} --update {update} --seed {seed} "
-        f"--steps {steps}{changed}"
+        f"--set train.steps={steps}{changed}"
     )
 
 
@@ -215,22 +221,3 @@ def _write(
     write_atomic(metrics_path, dump_json(metrics))
     state.unlink(missing_ok=True)
     return TrainResult(checkpoint, metrics_path, metrics)
-
-
-def _demonstrate(arguments: list[str]) -> None:
-    """Free entry until the command line has the verb: FAMILY UPDATE STEPS k=v ..."""
-    overrides: dict[str, Any] = {}
-    for item in arguments[3:]:
-        key, _, value = item.partition("=")
-        overrides[key] = int(value) if value.isdigit() else value
-
-    def show(p: Progress) -> None:
-        sys.stderr.write(f"{p.step} {p.curve[-1][1]:.4f} {p.skipped}\n")
-        sys.stderr.flush()
-
-    family, update, steps = arguments[:3]
-    train(family, update, steps=int(steps), overrides=overrides, progress=show)
-
-
-if __name__ == "__main__":
-    _demonstrate(sys.argv[1:])
