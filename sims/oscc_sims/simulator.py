@@ -1,0 +1,166 @@
+"""One deck through one SPICE program: success is judged by the data, never by status.
+
+ngspice ends with status 0 after a division by zero or a floating node, and gnucap
+whatever happens. So a run counts only if the program ended by itself, its log names no
+fault, the vectors asked for are there, finite and bounded, and time reached the end.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from oscc.config import environment
+from oscc.errors import ToolError
+from oscc_netlists.deck import Deck
+from oscc_sims.gnucap_output import faults, read_table
+from oscc_sims.process import Children, Finished
+from oscc_sims.rawfile import Plot, transient
+
+DECK_FILE, RAW_FILE = "deck.cir", "out.raw"
+LARGEST_V = 1e3
+_NGSPICE_FAULT = re.compile(
+    r"error|abort|singular|too small|failed|unknown|can't|no such", re.IGNORECASE
+)
+_HARMLESS = re.compile(r"spinit|no compatibility mode|code model", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatorFault(Exception):
+    """A run that gives no number: what was wrong, with the deck and the log.
+
+    Args:
+        reason: One line.
+        log: What the program printed.
+        reached_s: Time that the run reached; None where nothing came back.
+    """
+
+    reason: str
+    log: str = field(default="", repr=False)
+    reached_s: float | None = None
+
+    def __str__(self) -> str:
+        return self.reason
+
+
+def program_path(dialect: str) -> str | None:
+    """Path of the simulator's program, None where it is not found."""
+    found = environment()
+    return shutil.which(found.ngspice if dialect == "ngspice" else found.gnucap)
+
+
+def version(dialect: str) -> str:
+    """Version that the program states of itself.
+
+    Raises:
+        ToolError: it is missing, or says nothing that looks like its version.
+    """
+    path = program_path(dialect)
+    if path is None:
+        wanted = getattr(environment(), dialect)
+        raise ToolError(
+            f"The program `{wanted}` is not found. Install it "
+            f"(`apt-get install {dialect}`) or set OSCC_{dialect.upper()}."
+        )
+    with Children() as children:
+        done = children.run([path, "--version"], {}, timeout_s=20)
+    pattern = r"ngspice-(\S+)" if dialect == "ngspice" else r"main version: \S* ?(\S+)"
+    said = re.search(pattern, done.output + done.errors)
+    if said is None:
+        raise ToolError(f"`{path} --version` names no version of {dialect}.")
+    return said[1]
+
+
+def run_deck(children: Children, deck: Deck, program: str, *, timeout_s: float) -> Plot:
+    """Waveforms of a deck.
+
+    Args:
+        program: Path of the simulator that reads the deck's dialect.
+
+    Raises:
+        SimulatorFault: the run failed in any way.
+        ToolError: the program cannot be started.
+    """
+    if deck.dialect == "ngspice":
+        arguments = [program, "-n", "-b", "-r", RAW_FILE, DECK_FILE]
+    else:
+        arguments = [program, "-b", DECK_FILE]
+    files = {DECK_FILE: deck.text}
+    done = children.run(arguments, files, outputs=[RAW_FILE], timeout_s=timeout_s)
+    return read_run(deck, done)
+
+
+def read_run(deck: Deck, done: Finished) -> Plot:
+    """Waveforms of a finished run.
+
+    Raises:
+        SimulatorFault: see the module.
+    """
+    log = f"{done.output[-4000:] if deck.dialect == 'ngspice' else ''}{done.errors}"
+    if deck.dialect == "gnucap":
+        head, _, tail = done.output.partition("#Time")
+        log = f"{head}{tail[-2000:]}{done.errors}"
+    if done.timed_out:
+        raise SimulatorFault(
+            f"stopped by the time limit after {done.wall_s:.0f} s", log
+        )
+    found = _faults(deck, done)
+    try:
+        plot = _plot(deck, done)
+    except ToolError as error:
+        raise SimulatorFault(found or str(error), log) from error
+    reached = float(plot.column("time")[-1])
+    if found or done.status != 0:
+        reason = found or f"ended with status {done.status}"
+        raise SimulatorFault(reason, log, reached)
+    check_waveforms(deck, plot, log)
+    return plot
+
+
+def check_waveforms(deck: Deck, plot: Plot, log: str = "") -> None:
+    """Refuse waveforms that are cut short, not finite or out of bounds.
+
+    Raises:
+        SimulatorFault: see above.
+    """
+    time = plot.column("time")
+    reached = float(time[-1])
+    wanted = deck.circuit.transient.stop_s
+    if (np.diff(time) < 0).any() or not np.isfinite(plot.values).all():
+        raise SimulatorFault("returned values that are not finite", log, reached)
+    if reached < wanted - 2 * deck.circuit.transient.step_s:
+        raise SimulatorFault(
+            f"stopped at {reached * 1e6:.4g} of {wanted * 1e6:.4g} us", log, reached
+        )
+    for vector in deck.circuit.vectors:
+        size = float(np.abs(plot.column(str(vector))).max())
+        if vector.kind == "v" and size > LARGEST_V:
+            raise SimulatorFault(f"{vector} reached {size:.3g} V", log, reached)
+
+
+def _faults(deck: Deck, done: Finished) -> str:
+    if deck.dialect == "gnucap":
+        return "; ".join(faults(done.output.partition("#Time")[0] + done.errors)[:3])
+    lines = (done.output + "\n" + done.errors).splitlines()
+    bad = [
+        line.strip()
+        for line in lines
+        if _NGSPICE_FAULT.search(line) and not _HARMLESS.search(line)
+    ]
+    return "; ".join(bad[:3])
+
+
+def _plot(deck: Deck, done: Finished) -> Plot:
+    wanted = tuple(str(vector) for vector in deck.circuit.vectors)
+    if deck.dialect == "gnucap":
+        return read_table(done.output, wanted)
+    if RAW_FILE not in done.files:
+        raise ToolError("ended without a raw file")
+    plot = transient(done.files[RAW_FILE])
+    # ngspice names the current of source v_supply `i(v_supply)`, in lower case
+    for name in wanted:
+        plot.column(name)
+    return plot
