@@ -79,6 +79,34 @@ def require_positive(
         )
 
 
+def require_whole(
+    name: str,
+    value: object,
+    *,
+    least: int = 1,
+    most: int | None = None,
+    where: str = "",
+) -> None:
+    """Refuse what is not a plain whole number within its bounds.
+
+    Numbers of numpy are refused too: they would not be written as JSON.
+
+    Raises:
+        RequestError: another type, or out of bounds.
+
+    Example:
+        >>> require_whole("substeps", 4)
+    """
+    plain = isinstance(value, int) and not isinstance(value, bool)
+    if plain and least <= value and (most is None or value <= most):  # type: ignore[operator]
+        return
+    wanted = f">= {least}" if most is None else f"from {least} to {most}"
+    raise RequestError(
+        f"{_prefix(where)}Argument `{name}` must be a whole number {wanted}, "
+        f"but is {value!r}."
+    )
+
+
 def require_choice(
     name: str, value: str, choices: Collection[str], *, where: str = ""
 ) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from oscc import tensors
+from oscc.checks import nearest
 from oscc.errors import RequestError
 from oscc.ir.coupling import Coupling
 from oscc.ir.program import CONVENTIONS, HostOperation, Program
 from oscc.ir.stage import Stage
-from oscc.ir.upgrade import FORMAT, upgrade
+from oscc.ir.upgrade import FORMAT, require_known, upgrade
 
 Arrays = dict[str, npt.NDArray[Any]]
 
@@ -35,6 +36,17 @@ _STAGE_WORDS = (
     "fidelity",
 )
 _PROGRAM_WORDS = ("family", "accuracy_rad", "coupler", "deck_targets", "seed")
+# Element types on disk; a foreign file may hold others, and then has another digest.
+_STORED = {"i": "<i8", "f": "<f8"}
+_COUPLING_WORDS = ("route", "harmonics")
+_PROGRAM_PARTS = (
+    "format",
+    "conventions",
+    "device",
+    "notes",
+    "host_operations",
+    "stages",
+)
 
 
 def _stage_parts(stage: Stage, key: str, arrays: Arrays) -> dict[str, Any]:
@@ -84,10 +96,14 @@ def _canonical(content: Any) -> str:
 
 def content_digest(program: Program) -> str:
     """SHA-256 over the header and every array in fixed byte order."""
-    arrays, header = to_parts(program)
+    return parts_digest(*to_parts(program))
+
+
+def parts_digest(arrays: Mapping[str, npt.NDArray[Any]], header: Any) -> str:
+    """Digest of a file's parts as they stand, whatever their version."""
     found = hashlib.sha256(_canonical(header).encode())
     for name, array in sorted(arrays.items()):
-        kind = "<i8" if array.dtype.kind == "i" else "<f8"
+        kind = _STORED.get(array.dtype.kind, array.dtype.str)
         found.update(f"{name}{array.shape}{kind}".encode())
         found.update(np.asarray(array, dtype=kind, order="C").tobytes())
     return found.hexdigest()
@@ -118,38 +134,47 @@ def decode(data: bytes, *, where: str = "program.safetensors") -> Program:
             f"`{where}` has format {metadata.get('format')!r}, not an oscc program."
         )
     try:
-        header = upgrade(json.loads(metadata["program"]), arrays, where=where)
+        stored = json.loads(metadata["program"])
+        require_known(metadata["format"], where=where)
+        _require_whole(arrays, stored, metadata, where)
+        header = upgrade(stored, arrays, where=where)
         provenance = json.loads(metadata.get("provenance", "{}"))
-        program = _from_parts(arrays, header, provenance)
+        return _from_parts(arrays, header, provenance, where)
     except KeyError as error:
         raise RequestError(f"`{where}` lacks the field {error}.") from error
-    except (json.JSONDecodeError, TypeError, AttributeError) as error:
+    except (ValueError, TypeError, AttributeError) as error:
         raise RequestError(f"`{where}` has a malformed header: {error}.") from error
-    if metadata["format"] == FORMAT and metadata.get("digest") != program.digest():
+
+
+def _require_whole(
+    arrays: Arrays, header: Any, metadata: Mapping[str, str], where: str
+) -> None:
+    """Refuse content that is not what was written."""
+    same_format = header.get("format") == metadata["format"]
+    if not same_format or metadata.get("digest") != parts_digest(arrays, header):
         raise RequestError(
             f"`{where}` does not match its own digest: it was changed after writing. "
             "Compile it again."
         )
-    return program
 
 
 def _from_parts(
-    arrays: Arrays, header: Mapping[str, Any], provenance: Mapping[str, Any]
+    arrays: Arrays,
+    header: Mapping[str, Any],
+    provenance: Mapping[str, Any],
+    where: str,
 ) -> Program:
-    known = {
-        *_PROGRAM_WORDS,
-        *("format", "conventions", "device", "notes", "host_operations", "stages"),
-    }
-    unknown = sorted(set(header) - known)
-    if unknown:
+    _require_fields(header, (*_PROGRAM_WORDS, *_PROGRAM_PARTS), where)
+    if header["conventions"] != dict(CONVENTIONS):
         raise RequestError(
-            f"The program's header has the unknown field `{unknown[0]}`."
+            f"`{where}` states other conventions than this version knows: "
+            f"{header['conventions']}."
         )
     stages = tuple(
-        _stage_from(arrays, f"stages.{number}", dict(content))
+        _stage_from(arrays, f"stages.{number}", dict(content), where)
         for number, content in enumerate(header["stages"])
     )
-    return Program(
+    program = Program(
         stages=stages,
         host_operations=tuple(HostOperation(**o) for o in header["host_operations"]),
         device=dict(header["device"]),
@@ -158,25 +183,42 @@ def _from_parts(
         provenance=dict(provenance),
         **{word: header[word] for word in _PROGRAM_WORDS},
     )
+    spare = sorted(set(arrays) - set(to_parts(program)[0]))
+    if spare:
+        raise RequestError(f"`{where}` has the unknown array `{spare[0]}`.")
+    return program
 
 
-def _stage_from(arrays: Arrays, key: str, content: dict[str, Any]) -> Stage:
-    couplings = tuple(
-        Coupling(
-            route=entry["route"],
-            harmonics=np.asarray(entry["harmonics"], dtype=np.int64),
-            weights=arrays[f"{key}.{entry['route']}.weights"],
-            gamma=arrays[f"{key}.{entry['route']}.gamma"],
-            alpha_rad=arrays[f"{key}.{entry['route']}.alpha_rad"],
-        )
-        for entry in content.pop("couplings")
-    )
-    unknown = sorted(set(content) - set(_STAGE_WORDS))
+def _require_fields(
+    header: Mapping[str, Any], known: Collection[str], where: str
+) -> None:
+    unknown = sorted(set(header) - set(known))
     if unknown:
-        raise RequestError(f"{key} has the unknown field `{unknown[0]}`.")
+        raise RequestError(
+            f"`{where}` has the unknown field `{unknown[0]}`."
+            f"{nearest(unknown[0], known)}"
+        )
+
+
+def _stage_from(arrays: Arrays, key: str, content: dict[str, Any], where: str) -> Stage:
+    entries = content.pop("couplings")
+    _require_fields(content, _STAGE_WORDS, f"{where} / {key}")
+    couplings = []
+    for entry in entries:
+        _require_fields(entry, _COUPLING_WORDS, f"{where} / {key}.couplings")
+        stem = f"{key}.{entry['route']}"
+        couplings.append(
+            Coupling(
+                route=entry["route"],
+                harmonics=np.asarray(entry["harmonics"]),
+                weights=arrays[f"{stem}.weights"],
+                gamma=arrays[f"{stem}.gamma"],
+                alpha_rad=arrays[f"{stem}.alpha_rad"],
+            )
+        )
     values: dict[str, Any] = {n: arrays[f"{key}.{n}"] for n in _STAGE_ARRAYS}
     values |= {word: content[word] for word in _STAGE_WORDS}
-    return Stage(couplings=couplings, **values)
+    return Stage(couplings=tuple(couplings), **values)
 
 
 def save(program: Program, path: Path) -> None:

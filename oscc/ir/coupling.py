@@ -10,12 +10,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from oscc.arrays import ComplexArray, FloatArray, IntArray, frozen
 from oscc.checks import require_choice, require_finite, require_shape
 from oscc.errors import RequestError
 
 ROUTES = ("present", "successor")
+LARGEST_HARMONIC = 64
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,7 +33,8 @@ class Coupling:
         alpha_rad: Frustration offsets, shape (N, K), [rad].
 
     Raises:
-        RequestError: shapes disagree, a value is not finite, or an order is < 1.
+        RequestError: shapes disagree, a value is not finite, or an order is not a whole
+            number from 1 to `LARGEST_HARMONIC`.
     """
 
     route: str
@@ -42,15 +45,11 @@ class Coupling:
 
     def __post_init__(self) -> None:
         require_choice("route", self.route, ROUTES)
-        object.__setattr__(self, "harmonics", frozen(self.harmonics, np.int64))
+        object.__setattr__(self, "harmonics", _orders(self.harmonics))
         for name in ("weights", "gamma", "alpha_rad"):
             object.__setattr__(self, name, frozen(getattr(self, name)))
             require_finite(name, getattr(self, name), where=f"route {self.route}")
         orders = self.harmonics
-        if orders.ndim != 1 or not orders.size or orders[0] < 1:
-            raise RequestError("Argument `harmonics` must list whole orders >= 1.")
-        if (np.diff(orders) <= 0).any():
-            raise RequestError("Argument `harmonics` must ascend without repeats.")
         require_shape("weights", self.weights, (-1, -1, -1), axes="(H, T, S)")
         require_shape("gamma", self.gamma, (orders.size, -1), axes="(N, K)")
         require_shape("alpha_rad", self.alpha_rad, self.gamma.shape, axes="(N, K)")
@@ -72,3 +71,21 @@ class Coupling:
         """Head that each coordinate belongs to, shape (K,)."""
         heads, coordinates = self.weights.shape[0], self.gamma.shape[1]
         return np.repeat(np.arange(heads), coordinates // heads)
+
+
+def _orders(given: npt.ArrayLike) -> IntArray:
+    """Orders as whole numbers, refused before anything is sized by them."""
+    orders = np.asarray(given)
+    if orders.ndim != 1 or not orders.size or orders.dtype.kind not in "iu":
+        raise RequestError("Argument `harmonics` must list whole orders >= 1.")
+    if orders[0] < 1 or (np.diff(orders.astype(np.int64)) <= 0).any():
+        raise RequestError(
+            "Argument `harmonics` must ascend from 1 or more without repeats, "
+            f"but is {orders.tolist()}."
+        )
+    if orders[-1] > LARGEST_HARMONIC:
+        raise RequestError(
+            f"Argument `harmonics` goes up to {orders[-1]}; the largest order is "
+            f"{LARGEST_HARMONIC}."
+        )
+    return frozen(orders, np.int64)

@@ -6,14 +6,21 @@ Values are equal when their content is: the digest leaves provenance out.
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from oscc.arrays import IntArray, frozen
-from oscc.checks import require_choice, require_positive
+from oscc.checks import (
+    require_choice,
+    require_positive,
+    require_shape,
+    require_whole,
+)
 from oscc.errors import RequestError
 from oscc.ir.stage import Stage
 
@@ -44,6 +51,10 @@ class HostOperation:
     layer: int
     count: int
     unit: str = "mac"
+
+    def __post_init__(self) -> None:
+        require_whole("count", self.count, least=0, where=f"operation {self.name}")
+        require_whole("layer", self.layer, least=-1, where=f"operation {self.name}")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,10 +93,15 @@ class Program:
     def __post_init__(self) -> None:
         object.__setattr__(self, "stages", tuple(self.stages))
         object.__setattr__(self, "host_operations", tuple(self.host_operations))
-        object.__setattr__(self, "tokens", frozen(self.tokens, np.int64))
+        object.__setattr__(self, "tokens", _symbols(self.tokens))
         object.__setattr__(self, "notes", tuple(self.notes))
+        for name in ("device", "provenance"):
+            object.__setattr__(self, name, _plain(name, getattr(self, name)))
         require_choice("coupler", self.coupler, COUPLERS)
         require_positive("accuracy_rad", self.accuracy_rad, unit="rad")
+        object.__setattr__(self, "accuracy_rad", float(self.accuracy_rad))
+        require_whole("deck_targets", self.deck_targets)
+        require_whole("seed", self.seed, least=0)
         if not self.stages:
             raise RequestError("Argument `stages` must hold at least one stage.")
         names = [stage.name for stage in self.stages]
@@ -120,3 +136,22 @@ class Program:
 
     def __hash__(self) -> int:
         return hash(self.digest())
+
+
+def _symbols(given: npt.ArrayLike) -> IntArray:
+    tokens = np.asarray(given)
+    require_shape("tokens", tokens, (-1,), axes="(T,)")
+    if tokens.dtype.kind not in "iu" or (tokens < 0).any():
+        raise RequestError("Argument `tokens` must hold whole numbers >= 0.")
+    return frozen(tokens, np.int64)
+
+
+def _plain(name: str, content: Mapping[str, Any]) -> dict[str, Any]:
+    """Own copy of a mapping, as a trip through the file would leave it."""
+    try:
+        copy: dict[str, Any] = json.loads(json.dumps(content, allow_nan=False))
+    except (TypeError, ValueError) as error:
+        raise RequestError(
+            f"Argument `{name}` must be plain JSON content, but is not: {error}."
+        ) from error
+    return copy

@@ -13,14 +13,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from oscc.arrays import FloatArray, frozen
-from oscc.checks import require_choice, require_finite, require_shape
+from oscc.checks import require_choice, require_finite, require_shape, require_whole
 from oscc.errors import RequestError
-from oscc.ir.coupling import Coupling
+from oscc.ir.coupling import ROUTES, Coupling
 
 UPDATES = ("flow", "probe")
 MODEL_UPDATES = ("flow", "euler")
 SCHEMES = ("plain", "extrapolated", "corrected")
 READOUTS = ("phase", "coherence")
+MOST_SUBSTEPS = 10_000
+MOST_PERIODS = 1_000_000
 FIDELITIES = ("summed", "pairwise", "oscillators", "passive")
 
 
@@ -79,7 +81,11 @@ class Stage:
         ):
             object.__setattr__(self, name, frozen(getattr(self, name)))
             require_finite(name, getattr(self, name), where=where)
-        object.__setattr__(self, "couplings", tuple(self.couplings))
+        # the order of routes has no meaning, so it must not change the digest
+        ordered = sorted(self.couplings, key=lambda c: ROUTES.index(c.route))
+        object.__setattr__(self, "couplings", tuple(ordered))
+        object.__setattr__(self, "probe_epsilon", float(self.probe_epsilon))
+        object.__setattr__(self, "causal", bool(self.causal))
         self._check_words(where)
         self._check_shapes(where)
         if self.causal:
@@ -91,13 +97,10 @@ class Stage:
         require_choice("scheme", self.scheme, SCHEMES, where=where)
         require_choice("readout", self.readout, READOUTS, where=where)
         require_choice("fidelity", self.fidelity, FIDELITIES, where=where)
-        for name in ("substeps", "dwell_periods"):
-            value = getattr(self, name)
-            if not isinstance(value, int) or value < 1:
-                raise RequestError(
-                    f"{where}: Argument `{name}` must be a whole number >= 1, "
-                    f"but is {value!r}."
-                )
+        require_whole("substeps", self.substeps, most=MOST_SUBSTEPS, where=where)
+        require_whole(
+            "dwell_periods", self.dwell_periods, most=MOST_PERIODS, where=where
+        )
         if not 0 < self.probe_epsilon < 1:
             raise RequestError(
                 f"{where}: Argument `probe_epsilon` must lie between 0 and 1, "
@@ -111,6 +114,11 @@ class Stage:
             "phi0_rad", self.phi0_rad, (-1, coordinates), axes="(T, K)", where=where
         )
         shape = self.phi0_rad.shape
+        if not (sources and coordinates and shape[0]):
+            raise RequestError(
+                f"{where}: a stage needs at least one source and one target, but has "
+                f"{sources} x {coordinates} and {shape[0]} x {coordinates}."
+            )
         for name in ("gain_rad", "detuning_rad", "digital_rad"):
             require_shape(
                 name, getattr(self, name), shape, axes=f"(T, K) = {shape}", where=where
@@ -129,7 +137,13 @@ class Stage:
                 axes=f"(H, T, S) = (any, {shape[0]}, {sources})",
                 where=place,
             )
-            require_shape("gamma", coupling.gamma, (-1, coordinates), where=place)
+            require_shape(
+                "gamma",
+                coupling.gamma,
+                (-1, coordinates),
+                axes=f"(N, K) = (any, {coordinates})",
+                where=place,
+            )
 
     def _check_causality(self, where: str) -> None:
         for coupling in self.couplings:

@@ -19,6 +19,25 @@ Step = Callable[[dict[str, Any], dict[str, npt.NDArray[Any]]], dict[str, Any]]
 STEPS: dict[int, Step] = {}
 
 
+def require_known(word: str, *, where: str) -> int:
+    """Number of a version that this package reads.
+
+    Raises:
+        RequestError: the version is newer, or none at all.
+
+    Example:
+        >>> require_known("oscc.program/1", where="program.safetensors")
+        1
+    """
+    number = word.removeprefix("oscc.program/")
+    if not number.isdecimal() or not 1 <= int(number) <= VERSION:
+        raise RequestError(
+            f"`{where}` has format {word!r}, but this version reads up to "
+            f"{FORMAT!r}. Use a newer oscc."
+        )
+    return int(number)
+
+
 def upgrade(
     header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], *, where: str
 ) -> dict[str, Any]:
@@ -27,13 +46,7 @@ def upgrade(
     Raises:
         RequestError: the file is of a version that this package does not know.
     """
-    word = str(header.get("format", ""))
-    number = word.removeprefix("oscc.program/")
-    if not number.isdigit() or int(number) < 1 or int(number) > VERSION:
-        raise RequestError(
-            f"`{where}` has format {word!r}, but this version reads up to "
-            f"{FORMAT!r}. Use a newer oscc."
-        )
-    for version in range(int(number), VERSION):
+    first = require_known(str(header.get("format", "")), where=where)
+    for version in range(first, VERSION):
         header = STEPS[version](header, arrays)
     return header

@@ -81,11 +81,16 @@ def _terms(stage: Stage, route: int, number: int, first: int, last: int) -> Pair
 
 def pair_terms(stage: Stage) -> int:
     """Number of coefficients other than zero: pairs, harmonics and routes apart."""
-    total = 0
+    return int(terms_of_coordinates(stage).sum())
+
+
+def terms_of_coordinates(stage: Stage) -> IntArray:
+    """Number of pair terms of each coordinate, shape (K,)."""
+    total = np.zeros(stage.phi0_rad.shape[1], dtype=np.int64)
     for coupling in stage.couplings:
         weights = (coupling.weights != 0).sum(axis=(1, 2))
         active = (coupling.gamma != 0).sum(axis=0)
-        total += int((weights[coupling.head_of_coordinate] * active).sum())
+        total += weights[coupling.head_of_coordinate] * active
     return total
 
 
@@ -111,8 +116,8 @@ def to_networkx(
 ) -> networkx.MultiDiGraph[Any]:
     """Graph with an edge for every pair term, from source to target.
 
-    Nodes are `("source", u, j)` and `("target", t, j)`; a target without coupling is
-    kept and carries `isolated=True`. Edges carry `harmonic`, `route`, `strength` and
+    Nodes are `("source", u, j)` and `("target", t, j)`; one without coupling is kept
+    and carries `isolated=True`. Edges carry `harmonic`, `route`, `strength` and
     `frustration_rad`.
 
     Args:
@@ -128,10 +133,10 @@ def to_networkx(
     wanted = range(columns) if coordinate is None else (coordinate,)
     if coordinate is not None and not 0 <= coordinate < columns:
         raise RequestError(f"Coordinate {coordinate} is not in 0..{columns - 1}.")
-    bound = pair_terms(stage) if coordinate is None else pair_terms(stage) // columns
-    if bound > limit:
+    edges = int(terms_of_coordinates(stage)[list(wanted)].sum())
+    if edges > limit:
         raise RequestError(
-            f"stage {stage.name}: a graph of {bound} edges is above the limit of "
+            f"stage {stage.name}: a graph of {edges} edges is above the limit of "
             f"{limit}. Give one coordinate, or raise the limit."
         )
     graph: networkx.MultiDiGraph[Any] = networkx.MultiDiGraph(stage=stage.name)
@@ -140,26 +145,28 @@ def to_networkx(
             graph.add_node(("source", u, j), theta_rad=float(stage.theta_rad[u, j]))
         for t in range(stage.phi0_rad.shape[0]):
             graph.add_node(("target", t, j), phi0_rad=float(stage.phi0_rad[t, j]))
-    _add_edges(graph, stage, set(wanted))
+    _add_edges(graph, stage, coordinate)
     for node in graph.nodes:
-        if node[0] == "target":
-            graph.nodes[node]["isolated"] = graph.in_degree(node) == 0
+        graph.nodes[node]["isolated"] = graph.degree(node) == 0
     return graph
 
 
 def _add_edges(
-    graph: networkx.MultiDiGraph[Any], stage: Stage, wanted: set[int]
+    graph: networkx.MultiDiGraph[Any], stage: Stage, coordinate: int | None
 ) -> None:
     columns = stage.phi0_rad.shape[1]
     for chunk in pairs(stage):
-        for k in range(chunk.target.size):
-            t, j = divmod(int(chunk.target[k]), columns)
-            if j in wanted:
-                graph.add_edge(
-                    ("source", int(chunk.source[k]) // columns, j),
-                    ("target", t, j),
-                    harmonic=int(chunk.harmonic[k]),
-                    route=stage.couplings[int(chunk.route[k])].route,
-                    strength=float(chunk.strength[k]),
-                    frustration_rad=float(chunk.frustration_rad[k]),
-                )
+        token, column = np.divmod(chunk.target, columns)
+        kept = np.arange(column.size)
+        if coordinate is not None:
+            kept = np.flatnonzero(column == coordinate)
+        for k in kept:
+            j = int(column[k])
+            graph.add_edge(
+                ("source", int(chunk.source[k]) // columns, j),
+                ("target", int(token[k]), j),
+                harmonic=int(chunk.harmonic[k]),
+                route=stage.couplings[int(chunk.route[k])].route,
+                strength=float(chunk.strength[k]),
+                frustration_rad=float(chunk.frustration_rad[k]),
+            )
