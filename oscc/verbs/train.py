@@ -85,16 +85,14 @@ is 'fns'. Did you mean `fsn`?
             f"`{checkpoint}` is there already. Choose another -o, or give --force."
         )
     threads = torch.get_num_threads()
+    command = command or _command(config, training, text, seed, overrides or {})
     torch.set_num_threads(1)  # sums in one order: the same seed gives the same bits
     try:
         trainer = Trainer(config, training, _corpus(text), seed)
         if resume and state.exists():
             trainer.load_state(state)
         trainer.run(state, progress)
-        metrics = _metrics(
-            trainer,
-            command or _command(family, update, seed, training.steps, overrides),
-        )
+        metrics = _metrics(trainer, command)
     finally:
         torch.set_num_threads(threads)
     return _write(trainer, checkpoint, state, metrics)
@@ -150,20 +148,21 @@ def _corpus(text: Path | None) -> Any:
 
 
 def _command(
-    family: str, update: str, seed: int, steps: int, overrides: Mapping[str, Any] | None
+    config: ModelConfig,
+    training: TrainingConfig,
+    text: Path | None,
+    seed: int,
+    overrides: Mapping[str, Any],
 ) -> str:
     """Command line that repeats this training."""
-    from oscc.models.config import ModelConfig
-
-    model_keys = {f.name for f in fields(ModelConfig)}
-    changed = "".join(
-        f" --set {'model' if key in model_keys else 'train'}.{key}={value}"
-        for key, value in sorted((overrides or {}).items())
-    )
-    return (
-        f"oscc train --family {family} --update {update} --seed {seed} "
-        f"--set train.steps={steps}{changed}"
-    )
+    parts = [f"oscc train --family {config.family} --update {config.update}"]
+    if text is not None:
+        parts.append(f"--text {text.name}")
+    parts.append(f"--seed {seed} --set train.steps={training.steps}")
+    for key, value in sorted((k, v) for k, v in overrides.items() if k != "steps"):
+        section = "model" if hasattr(config, key) else "train"
+        parts.append(f"--set {section}.{key}={value}")
+    return " ".join(parts)
 
 
 def _metrics(trainer: Trainer, command: str) -> dict[str, Any]:

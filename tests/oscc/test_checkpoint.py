@@ -2,6 +2,7 @@
 
 import argparse
 import io
+import zipfile
 from collections import OrderedDict
 
 import numpy as np
@@ -319,3 +320,21 @@ def test_diagnosis_of_tensors_that_do_not_fit(model, tmp_path):
     last = diagnose_checkpoint(path)[-1]
     assert (last.name, last.ok) == ("checkpoint.tensors", False)
     assert "`beta`" in last.detail
+
+
+def test_a9_weights_saved_on_a_gpu(weights, tmp_path):
+    # torch.save notes the device of every storage in its pickle, nothing else differs
+    plain, path = tmp_path / "plain.pt", tmp_path / "gpu.pt"
+    torch.save(dict(weights), plain)
+    found = 0
+    with zipfile.ZipFile(plain) as source, zipfile.ZipFile(path, "w") as target:
+        for item in source.infolist():
+            content = source.read(item)
+            if item.filename.endswith("data.pkl"):
+                found = content.count(b"X\x03\x00\x00\x00cpu")
+                content = content.replace(
+                    b"X\x03\x00\x00\x00cpu", b"X\x06\x00\x00\x00cuda:0"
+                )
+            target.writestr(item.filename, content)
+    assert found > 0
+    assert_same(load_checkpoint(path, model_config=SECTION), weights)
