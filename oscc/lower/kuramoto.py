@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from oscc.trace import LayerTrace
 
 
-def couplings(layer: LayerTrace) -> tuple[Coupling, ...]:
-    """The routes of one traced layer."""
+def couplings(layer: LayerTrace, successor: str = "dropped") -> tuple[Coupling, ...]:
+    """The routes of one traced layer; there is no successor route."""
     return (
         Coupling(
             route="present",

@@ -26,15 +26,16 @@ LOWERINGS = {
 _MATCHING = {"flow": "flow", "euler": "probe"}
 
 
-def _lowering(family: str) -> Callable[[LayerTrace], tuple[Coupling, ...]]:
+Lowering = Callable[["LayerTrace", str], tuple[Coupling, ...]]
+
+
+def _lowering(family: str) -> Lowering:
     if family not in LOWERINGS:
         raise RequestError(
             f"Family `{family}` cannot be lowered yet; {', '.join(LOWERINGS)} can."
         )
     module, name = LOWERINGS[family].split(":")
-    found: Callable[[LayerTrace], tuple[Coupling, ...]] = getattr(
-        import_module(module), name
-    )
+    found: Lowering = getattr(import_module(module), name)
     return found
 
 
@@ -45,6 +46,7 @@ def lower_layer(
     layer: LayerTrace,
     *,
     update: str | None = None,
+    successor: str = "dropped",
     **settings: Any,
 ) -> Stage:
     """The coupling stage of one traced layer.
@@ -55,6 +57,7 @@ def lower_layer(
         number: Index of the layer; it gives the stage its name.
         layer: Traced layer of T tokens and K coordinates.
         update: `flow` or `probe`; None takes the one that matches the training.
+        successor: What becomes of the weight that meets no successor.
         settings: Further fields of the stage, such as `scheme`.
 
     Raises:
@@ -67,7 +70,7 @@ def lower_layer(
         phi0_rad=layer.theta_rad,
         gain_rad=layer.gain_rad,
         detuning_rad=np.zeros_like(layer.theta_rad),
-        couplings=_lowering(family)(layer),
+        couplings=_lowering(family)(layer, successor),
         digital_rad=layer.next_rad,
         update=update or _MATCHING[model_update],
         model_update=model_update,
@@ -112,6 +115,7 @@ def lower(
             number,
             trace.layers[number],
             update=update,
+            successor=trace.successor,
             fidelity=fidelity,
         )
         for number in chosen

@@ -165,12 +165,10 @@ def tiny_model(
         parameter.data.copy_(torch.from_numpy(values))
 
     for layer in model.coupling_layers():
-        width = layer.value.weight.shape
-        bias = random.uniform(-gain_rad, gain_rad, width[0])
-        put(layer.value.bias, 0.8 * bias)
-        put(
-            layer.value.weight, 0.1 * gain_rad * random.uniform(-1, 1, width) / width[1]
-        )
+        k, wide = layer.value.weight.shape
+        sign = (-1.0) ** (np.arange(k) + random.integers(2))
+        put(layer.value.bias, gain_rad * sign * random.uniform(0.1, 0.8, k))
+        put(layer.value.weight, gain_rad * random.uniform(-0.2, 0.2, (k, wide)) / k)
         if isinstance(layer, FsnLayer):
             shape = tuple(layer.gamma.shape)
             orders = np.arange(1, shape[0] + 1)[:, None, None]

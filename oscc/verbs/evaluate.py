@@ -181,6 +181,7 @@ class _Loop:
             number,
             layer,
             update=self.options.request.update,
+            successor=config.successor,
             **settings,
         )
 
