@@ -133,7 +133,7 @@ def _entry(program: Program, seen: Observables, card: Card) -> dict[str, Any] | 
         "injected_J": float(sum(found.sum() for found in injected)),
         "parts_J": _added(parts),
         "balance_error": error,
-        "balanced": reason is None,
+        "balanced": reason is None if any(parts) else None,
         "reason": reason,
         "closed_form_J": closed,
         "over_closed_form": total / closed if closed > 0 else None,

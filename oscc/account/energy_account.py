@@ -175,10 +175,11 @@ def _row(cells: list[str], widths: list[int]) -> str:
 def _measured_lines(energy: Mapping[str, Any]) -> list[str]:
     out = []
     for entry in energy["measured"]:
+        state = f"FAILED: {entry['reason']}"
         if entry["balanced"]:
             state = f"balance {100 * entry['balance_error']:.2g} %"
-        else:
-            state = f"FAILED: {entry['reason']}"
+        elif entry["balanced"] is None:
+            state = f"no balance: {entry['reason']}"
         ratio = entry["over_closed_form"]
         beside = "" if ratio is None else f", {ratio:.4f} of the closed form"
         out.append(
@@ -194,9 +195,18 @@ def _digital_line(energy: Mapping[str, Any]) -> str:
     )
     ratio = energy["hardware_over_digital"]["int8"]
     needs = (
-        "undefined (0 pairs)" if ratio is None else f"hardware needs {ratio:.3g}x int8"
+        "undefined (0 pairs)"
+        if ratio is None
+        else f"hardware needs {_times(ratio)} int8"
     )
     return f"digital, coupling  {figures}   → {needs}"
+
+
+def _times(ratio: float) -> str:
+    """A ratio with three figures, without an exponent."""
+    return (
+        f"{grouped(int(float(f'{ratio:.2e}')))}x" if ratio >= 100 else f"{ratio:.3g}x"
+    )
 
 
 def _assumption_line(energy: Mapping[str, Any]) -> str:
