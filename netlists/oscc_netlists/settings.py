@@ -45,7 +45,7 @@ class Settings:
 
         Example:
             >>> default_settings("gnucap").finer().steps_per_period
-            200
+            400
         """
         half = 2 * self.steps_per_period
         if self.dialect == "gnucap":
@@ -65,5 +65,5 @@ def default_settings(dialect: str) -> Settings:
     """
     require_choice("dialect", dialect, DIALECTS)
     if dialect == "gnucap":
-        return Settings("gnucap", 100, 1e-6)
+        return Settings("gnucap", 200, 1e-6)
     return Settings("ngspice", 200, 1e-6, 1.0)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 import shutil
-from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -28,9 +27,8 @@ _NGSPICE_FAULT = re.compile(
 _HARMLESS = re.compile(r"spinit|no compatibility mode|code model", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
 class SimulatorFault(Exception):
-    """A run that gives no number: what was wrong, with the deck and the log.
+    """A run that gives no number: what was wrong, with the log and the time reached.
 
     Args:
         reason: One line.
@@ -38,12 +36,13 @@ class SimulatorFault(Exception):
         reached_s: Time that the run reached; None where nothing came back.
     """
 
-    reason: str
-    log: str = field(default="", repr=False)
-    reached_s: float | None = None
-
-    def __str__(self) -> str:
-        return self.reason
+    def __init__(
+        self, reason: str, log: str = "", reached_s: float | None = None
+    ) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.log = log
+        self.reached_s = reached_s
 
 
 def program_path(dialect: str) -> str | None:

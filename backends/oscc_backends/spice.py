@@ -1,0 +1,234 @@
+"""Backend `spice`: a program to decks, one target and one dwell each.
+
+The netlist layer knows elements; here the pair terms of a target are taken from the
+IR and turned into currents by the device card, route by route:
+
+    conj(Gamma_n) I_{n,r} = -i kappa g c_{n,r},   kappa = 1 / (P T_ref)
+
+with c_{n,r} the complex coefficient of a harmonic and route, g the gain of the dwell,
+and T_ref the simulator's own free period.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from oscc.checks import require_choice
+from oscc.device.card import Card
+from oscc.device.card_file import card_from_mapping
+from oscc.device.coupler import require_injection
+from oscc.device.ppv import ppv_series
+from oscc.errors import RequestError
+from oscc.ir.plan import Dwell
+from oscc.ir.program import Program
+from oscc.ir.stage import Stage
+from oscc_netlists.circuit import Circuit
+from oscc_netlists.couplers import ROUTE_LETTER, Pull, RouteTerms
+from oscc_netlists.deck import FIDELITIES, Deck, target_deck
+from oscc_netlists.names import unique_names
+from oscc_netlists.settings import default_settings
+from oscc_netlists.timing import Timing, closed_form
+
+SCHEMES = ("plain", "extrapolated")
+_PAIR = re.compile(r"[vg]_(?P<source>\d+)_(?P<harmonic>\d+)_(?P<route>[ps])")
+_SUM = re.compile(r"[rg]_x_(?P<harmonic>\d+)_(?P<route>[ps])")
+_HOST_SUM = re.compile(r"(?:v_sum|g_x)_(?P<harmonic>\d+)")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Prepared:
+    """What every deck of a program shares.
+
+    Args:
+        program: The program.
+        digest: Its digest, computed once.
+        card: Its device card.
+        names: Safe name of each stage, for files.
+    """
+
+    program: Program
+    digest: str
+    card: Card
+    names: Mapping[str, str]
+
+
+def prepare(program: Program) -> Prepared:
+    """Card, digest and safe names of a program.
+
+    Raises:
+        RequestError: the device card is wrong, or a stage has a scheme, a read-out or
+            a fidelity that no deck of one dwell can hold.
+    """
+    for stage in program.stages:
+        where = f"stage {stage.name}"
+        if stage.readout != "phase":
+            raise RequestError(f"{where}: decks read phases, not {stage.readout}.")
+        if stage.scheme not in SCHEMES:
+            raise RequestError(
+                f"{where}: the scheme `{stage.scheme}` needs currents that the host "
+                f"computes for each target; decks hold {' or '.join(SCHEMES)}."
+            )
+    card = card_from_mapping(dict(program.device), "the program's device card")
+    names = unique_names(stage.name for stage in program.stages)
+    return Prepared(program, program.digest(), card, names)
+
+
+def pull_of(
+    card: Card, stage: Stage, token: int, coordinate: int, dwell: Dwell, period_s: float
+) -> Pull:
+    """All that pulls one target during one dwell; weights of zero are left out.
+
+    Args:
+        period_s: Free period that carriers and gate are built on.
+    """
+    kappa = 1.0 / (dwell.periods * period_s)
+    gain = float(stage.gain_rad[token, coordinate]) * dwell.gain
+    routes = []
+    for coupling in stage.couplings:
+        head = int(coupling.head_of_coordinate[coordinate])
+        row = coupling.weights[head, token]
+        source = np.flatnonzero(row)
+        coefficient = coupling.coefficients[:, coordinate]
+        gamma = np.conj(ppv_series(card, coupling.harmonics))
+        unit = -1j * kappa * gain * coefficient / gamma
+        kept = np.flatnonzero(unit) if gain else np.arange(0)
+        terms = RouteTerms(
+            coupling.route, source, row[source], coupling.harmonics[kept], unit[kept]
+        )
+        routes.append(terms)
+    offset = float(stage.detuning_rad[token, coordinate]) * dwell.gain
+    direct = kappa * offset / float(ppv_series(card, 0).real)
+    return Pull(stage.theta_rad[:, coordinate], tuple(routes), direct)
+
+
+def largest_move_rad(stage: Stage, token: int, coordinate: int, dwell: Dwell) -> float:
+    """Bound of the phase that a dwell can add: the sum of all pulls, [rad]."""
+    size = 0.0
+    for coupling in stage.couplings:
+        head = int(coupling.head_of_coordinate[coordinate])
+        row = float(np.abs(coupling.weights[head, token]).sum())
+        size += row * float(np.abs(coupling.gamma[:, coordinate]).sum())
+    size *= abs(float(stage.gain_rad[token, coordinate]))
+    size += abs(float(stage.detuning_rad[token, coordinate]))
+    return size * abs(dwell.gain)
+
+
+def build_deck(
+    program: Program | Prepared,
+    stage: str,
+    token: int,
+    coordinate: int,
+    dwell: Dwell,
+    *,
+    phi0_rad: float,
+    fidelity: str = "pairwise",
+    dialect: str = "ngspice",
+    timing: Timing | None = None,
+    energy: bool = False,
+) -> Deck:
+    """Deck of one target and one dwell.
+
+    Args:
+        program: The program, or what `prepare` made of it.
+        phi0_rad: Phase of the target when the gate opens.
+        fidelity: `pairwise` or `summed`.
+        timing: Free run of the simulator; None takes the closed form, and the deck's
+            header then says `calibrated: no`.
+        energy: Also keep what the energies are integrated from (ngspice).
+
+    Raises:
+        RequestError: no such stage or target, an unknown fidelity or dialect, or an
+            injection beyond the limit of the card.
+    """
+    shared = program if isinstance(program, Prepared) else prepare(program)
+    require_choice("fidelity", fidelity, FIDELITIES)
+    place = shared.program.stage(stage)
+    _require_target(place, token, coordinate)
+    given = timing or closed_form(shared.card, default_settings(dialect))
+    if given.settings.dialect != dialect:
+        raise RequestError(
+            f"Argument `timing` is of {given.settings.dialect}, but the deck is for "
+            f"{dialect}: each simulator has a free period of its own."
+        )
+    pull = pull_of(shared.card, place, token, coordinate, dwell, given.period_s)
+    _require_injection(
+        shared.card, pull, f"stage {stage} / target {token}/{coordinate}"
+    )
+    return target_deck(
+        shared.card,
+        pull,
+        given,
+        dwell.periods,
+        phi0_rad,
+        fidelity=fidelity,
+        energy=energy,
+        facts={
+            "fidelity": fidelity,
+            "program": shared.digest,
+            "stage": stage,
+            "token": token,
+            "coordinate": coordinate,
+            "run": dwell.run,
+            "substep": dwell.substep,
+            "periods": dwell.periods,
+            "gain": repr(float(dwell.gain)),
+            "start_rad": repr(float(phi0_rad)),
+        },
+    )
+
+
+def deck_name(prepared: Prepared, deck: Deck, *, finer: bool = False) -> str:
+    """File name of a deck: stage, token, coordinate, run, substep, periods."""
+    facts = deck.facts
+    stem = prepared.names[str(facts["stage"])]
+    target = f"t{facts['token']}_k{facts['coordinate']}"
+    dwell = f"r{facts['run']}_s{facts['substep']}_p{facts['periods']}"
+    return f"{stem}_{target}_{dwell}{'_finer' if finer else ''}.cir"
+
+
+def origin(circuit: Circuit) -> dict[str, dict[str, Any]]:
+    """Role of every element, with harmonic, route and sources where it has them."""
+    word = {letter: route for route, letter in ROUTE_LETTER.items()}
+    senders = sorted(
+        {int(m["source"]) for n in circuit.roles if (m := _PAIR.fullmatch(n))}
+    )
+    out: dict[str, dict[str, Any]] = {}
+    for name, role in circuit.roles.items():
+        entry: dict[str, Any] = {"role": role}
+        for pattern in (_PAIR, _SUM, _HOST_SUM):
+            found = pattern.fullmatch(name)
+            if found is None:
+                continue
+            parts = found.groupdict()
+            entry["harmonic"] = int(parts["harmonic"])
+            if "route" in parts:
+                entry["route"] = word[parts["route"]]
+            own = parts.get("source")
+            entry["sources"] = senders if own is None else [int(own)]
+            break
+        out[name] = entry
+    return out
+
+
+def _require_target(stage: Stage, token: int, coordinate: int) -> None:
+    tokens, coordinates = stage.phi0_rad.shape
+    if not (0 <= token < tokens and 0 <= coordinate < coordinates):
+        raise RequestError(
+            f"stage {stage.name} has no target {token}/{coordinate}: it has {tokens} "
+            f"tokens of {coordinates} coordinates."
+        )
+
+
+def _require_injection(card: Card, pull: Pull, where: str) -> None:
+    phasors = pull.phasors_A()
+    width = max(phasors, default=0) + 1
+    current = np.zeros((1, width), dtype=np.complex128)
+    for order, value in phasors.items():
+        current[0, order] = value
+    current[0, 0] = pull.offset_A
+    require_injection(card, current, where=where)

@@ -1,0 +1,38 @@
+"""The simulator's own free period and crossing phase, from one reference deck."""
+
+from __future__ import annotations
+
+from oscc.device.card import Card
+from oscc.errors import ToolError
+from oscc_netlists.deck import Deck, reference_deck
+from oscc_netlists.settings import Settings
+from oscc_netlists.timing import Timing
+from oscc_sims.process import Children
+from oscc_sims.readout import free_timing
+from oscc_sims.simulator import SimulatorFault, program_path, run_deck, version
+
+TIMEOUT_S = 60.0
+
+
+def calibrate(
+    card: Card, settings: Settings, *, timeout_s: float = TIMEOUT_S
+) -> tuple[Timing, Deck]:
+    """Timing of a card in a simulator, with the reference deck that gave it.
+
+    Raises:
+        ToolError: the simulator is missing, or its free run is no steady oscillation.
+    """
+    path = program_path(settings.dialect)
+    if path is None:
+        version(settings.dialect)
+        raise ToolError(f"The program of {settings.dialect} is not found.")
+    deck = reference_deck(card, settings)
+    with Children() as children:
+        try:
+            plot = run_deck(children, deck, path, timeout_s=timeout_s)
+            return free_timing(card, deck, plot), deck
+        except SimulatorFault as fault:
+            raise ToolError(
+                f"{settings.dialect} on the free reference of {card.name}: {fault}. "
+                "Run `oscc doctor` to test the installation."
+            ) from fault

@@ -1,0 +1,213 @@
+"""Runs every dwell of sampled targets as decks in one simulator.
+
+Each dwell starts at the phase that the circuit engine recorded for it, so that a
+simulator is judged substep by substep, over P and over 2P periods. One deck holds one
+target; decks run side by side in processes of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from oscc.arrays import FloatArray, IntArray
+from oscc.checks import require_shape
+from oscc.errors import RequestError, ToolError
+from oscc.ir.plan import dwells
+from oscc.ir.program import Program
+from oscc.ir.stage import Stage
+from oscc.observables import Observables
+from oscc_backends.spice import prepare
+from oscc_netlists.settings import Settings, default_settings
+from oscc_sims.calibration import calibrate
+from oscc_sims.simulator import program_path, version
+from oscc_sims.spice_energy import PARTS, balance_error
+from oscc_sims.spice_jobs import Bench, Job, Reading, run_all
+
+DEFAULT_TIMEOUT_S = 300.0
+
+
+class SpiceEngine:
+    """One simulator on the decks of sampled targets; the subclass names it."""
+
+    name = ""
+
+    def __init__(self, settings: Settings | None = None) -> None:
+        self.settings = settings or default_settings(self.name)
+
+    def available(self) -> tuple[bool, str]:
+        """Whether the simulator can run, with its version or the reason why not."""
+        try:
+            return True, version(self.name)
+        except ToolError as error:
+            return False, str(error)
+
+    def run(
+        self,
+        program: Program,
+        targets: Mapping[str, IntArray],
+        start: Observables,
+        *,
+        fidelity: str = "pairwise",
+        jobs: int = 1,
+        timeout: float = DEFAULT_TIMEOUT_S,
+        decks_dir: Path | None = None,
+        gate: bool = False,
+    ) -> Observables:
+        """Every dwell of the sampled targets.
+
+        Args:
+            program: The program.
+            targets: Token and coordinate of each target by stage, shape (M, 2).
+            start: What the circuit engine saw: `STAGE.raw.start_rad` gives the phase
+                at which each dwell starts.
+            fidelity: `pairwise` or `summed`.
+            jobs: Decks that run side by side.
+            timeout: Time limit of one deck, [s].
+            decks_dir: Folder that takes every deck; failed ones go to `failed` beside.
+            gate: Also run every dwell with finer settings.
+
+        Returns:
+            `STAGE.index` (M, 2), `STAGE.phase` (M,), `STAGE.raw.start_rad` and
+            `STAGE.raw.end_rad` (M, D), with `gate` also `STAGE.raw.half_step_rad`;
+            from ngspice the energies of all dwells by part, each (M,) [J].
+
+        Raises:
+            ToolError: the simulator is missing, or any deck failed; the failed deck
+                and its log are kept.
+            RequestError: `start` is of another program or lacks a stage.
+        """
+        known = version(self.name)
+        prepared = prepare(program)
+        if start.program != prepared.digest:
+            raise RequestError(
+                "The start phases are of another program. Simulate the circuit again."
+            )
+        kinds = (False, True) if gate else (False,)
+        work = [
+            job
+            for name, index in targets.items()
+            for job in _jobs(program.stage(name), index, start, kinds)
+        ]
+        settings = {False: self.settings, True: self.settings.finer()}
+        timings = {
+            finer: calibrate(prepared.card, settings[finer])[0] for finer in kinds
+        }
+        path = str(program_path(self.name))
+        bench = Bench(prepared, self.name, path, timings, fidelity, timeout, decks_dir)
+        seen = run_all(bench, work, jobs)
+        arrays: dict[str, Any] = {}
+        facts: dict[str, Any] = {
+            "version": known,
+            "fidelity": fidelity,
+            "decks": len(work),
+            "settings": dict(self.settings.options)
+            | {"steps_per_period": self.settings.steps_per_period},
+            "period_s": timings[False].period_s,
+        }
+        for name, index in targets.items():
+            found = [
+                (job, reading)
+                for job, reading in zip(work, seen, strict=True)
+                if job.stage == name
+            ]
+            arrays |= _arrays(program.stage(name), index, found)
+            facts[name] = _facts(found)
+        return Observables(self.name, prepared.digest, arrays, facts)
+
+
+def _jobs(
+    stage: Stage, index: IntArray, start: Observables, kinds: Sequence[bool]
+) -> list[Job]:
+    require_shape("targets", np.asarray(index), (-1, 2), axes="(M, 2)")
+    begins = start.arrays.get(f"{stage.name}.raw.start_rad")
+    plan = dwells(stage)
+    wanted = (stage.targets, len(plan))
+    if begins is None or begins.shape != wanted:
+        raise RequestError(
+            f"stage {stage.name}: the start phases must have shape {wanted}, but are "
+            f"{'missing' if begins is None else begins.shape}. "
+            "Simulate the circuit again."
+        )
+    coordinates = stage.phi0_rad.shape[1]
+    return [
+        Job(
+            stage.name,
+            row,
+            column,
+            dwell,
+            int(token),
+            int(coordinate),
+            float(begins[token * coordinates + coordinate, column]),
+            finer,
+        )
+        for finer in kinds
+        for row, (token, coordinate) in enumerate(np.asarray(index))
+        for column, dwell in enumerate(plan)
+    ]
+
+
+def _arrays(
+    stage: Stage, index: IntArray, found: Sequence[tuple[Job, Reading]]
+) -> dict[str, Any]:
+    shape = (len(index), len(dwells(stage)))
+    start, end, fine = (np.full(shape, np.nan) for _ in range(3))
+    energy = np.zeros((len(index), len(PARTS)))
+    for job, reading in found:
+        place = (job.row, job.column)
+        (fine if job.finer else end)[place] = reading.end_rad
+        start[place] = job.start_rad
+        if reading.energy_J is not None:
+            energy[job.row] += reading.energy_J
+    name = stage.name
+    out: dict[str, Any] = {
+        f"{name}.index": np.array(index, dtype=np.int64).reshape(-1, 2),
+        f"{name}.phase": combined_rad(stage, np.asarray(index), end),
+        f"{name}.raw.start_rad": start,
+        f"{name}.raw.end_rad": end,
+    }
+    if np.isfinite(fine).all() and fine.size:
+        out[f"{name}.raw.half_step_rad"] = fine
+    if energy.any():
+        out |= {
+            f"{name}.{part}": np.ascontiguousarray(energy[:, column])
+            for column, part in enumerate(PARTS)
+        }
+    return out
+
+
+def combined_rad(stage: Stage, index: IntArray, end: FloatArray) -> FloatArray:
+    """Phase of a stage from the read-outs of its dwells, shape (M,) [rad].
+
+        extrapolated  2 psi(2P) - psi(P) of the last substep
+        probe         phi0 + (psi(+epsilon) - psi(-epsilon)) / (2 epsilon)
+
+    Args:
+        index: Token and coordinate, shape (M, 2).
+        end: Read-out of every dwell, shape (M, D).
+    """
+
+    def last(read: FloatArray) -> FloatArray:
+        if stage.scheme == "extrapolated":
+            return np.asarray(2 * read[:, -1] - read[:, -2])
+        return np.asarray(read[:, -1])
+
+    if stage.update == "flow":
+        return last(end)
+    plus, minus = np.split(end, 2, axis=1)
+    moved = (last(plus) - last(minus)) / (2 * stage.probe_epsilon)
+    return np.asarray(stage.phi0_rad[index[:, 0], index[:, 1]] + moved)
+
+
+def _facts(found: Sequence[tuple[Job, Reading]]) -> dict[str, Any]:
+    ideal: dict[str, int] = {}
+    worst = 0.0
+    for _, reading in found:
+        for letter, count in reading.ideal.items():
+            ideal[letter] = max(count, ideal.get(letter, 0))
+        if reading.energy_J is not None:
+            worst = max(worst, abs(balance_error(reading.energy_J)))
+    return {"ideal_elements": ideal, "balance_error": worst}
