@@ -1,0 +1,196 @@
+"""`oscc compile`: a checkpoint and a text to a build folder."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from oscc.cli.options import Option, Run, setting, verb_command
+from oscc.cli.output import say, table, wrote
+from oscc.cli.results import emit, model_section
+from oscc.errors import RequestError
+
+if TYPE_CHECKING:
+    from oscc.ir.program import Program
+
+_DEVICE, _ACCURACY = {"group": "Device"}, {"group": "Accuracy"}
+
+
+@verb_command(
+    "compile",
+    text="Compile CHECKPOINT and a text to a build folder: program, decks of a sample, "
+    "manifest.",
+    example='oscc compile checkpoints/fsn-flow.safetensors --text "import os" '
+    "-o build/first",
+)
+@click.argument("checkpoint", type=click.Path(path_type=Path))
+@click.option("--text", cls=Option, group="Input", help="The input itself.")
+@click.option(
+    "--text-file",
+    cls=Option,
+    group="Input",
+    type=click.Path(path_type=Path),
+    metavar="PATH",
+    help="File that holds the input.",
+)
+@setting(
+    "--max-tokens",
+    "compile.max_tokens",
+    group="Input",
+    text="Keep the first tokens of a longer text.",
+)
+@setting(
+    "--unknown",
+    "compile.unknown",
+    group="Input",
+    text="A character that the model does not know: refuse, or take as `other`.",
+)
+@setting(
+    "--key", "compile.key", group="Input", text="Weights to take of a foreign file."
+)
+@setting(
+    "--layers", "compile.layers", group="Input", text="Layers to lower, such as 0,1."
+)
+@setting(
+    "--device", "compile.device", **_DEVICE, text="Device card, by name or as a file."
+)
+@setting("--coupler", "compile.coupler", **_DEVICE, text="Kind of coupler.")
+@setting("--fidelity", "compile.fidelity", **_DEVICE, text="What a deck holds.")
+@setting(
+    "--update",
+    "compile.update",
+    **_ACCURACY,
+    text="What runs; without it, what the checkpoint was trained with.",
+)
+@setting("--scheme", "compile.scheme", **_ACCURACY, text="How dwells are combined.")
+@setting("--substeps", "compile.substeps", **_ACCURACY, text="Substeps S of a stage.")
+@setting(
+    "--periods",
+    "compile.periods",
+    **_ACCURACY,
+    text="Oscillator periods P of the short dwell, instead of an accuracy.",
+)
+@setting(
+    "--accuracy-mrad",
+    "compile.accuracy_mrad",
+    **_ACCURACY,
+    text="Wanted rms phase error of a stage.",
+)
+@setting(
+    "--deck-targets",
+    "compile.deck_targets",
+    group="Run",
+    text="Targets a layer whose decks are written.",
+)
+def command(
+    run: Run, checkpoint: Path, text: str | None, text_file: Path | None
+) -> None:
+    """Compile and print what was made."""
+    from oscc.verbs.compile import compile_folder
+
+    began = time.perf_counter()
+    out = run.out or Path("build") / checkpoint.stem
+    program = compile_folder(
+        checkpoint,
+        out,
+        _input(text, text_file),
+        _request(run),
+        key=run.config.compile.key,
+        model_config=model_section(run),
+        force=run.force,
+    )
+    run.log.folder = out
+    from oscc.build import FORMAT
+    from oscc.files import read_json
+
+    if not emit(run, read_json(out / "manifest.json", FORMAT)):
+        _show(program, out, time.perf_counter() - began)
+
+
+def _input(text: str | None, file: Path | None) -> str:
+    if (text is None) == (file is None):
+        raise RequestError("Give the input as --text STRING or as --text-file PATH.")
+    if text is not None or file is None:
+        return text or ""
+    try:
+        return file.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        byte = error.object[error.start]
+        raise RequestError(
+            f"`{file}` is not UTF-8 text: byte {error.start} is {byte:#04x}."
+        ) from error
+    except OSError as error:
+        raise RequestError(f"`{file}` cannot be read: {error.strerror}.") from error
+
+
+def _request(run: Run) -> Any:
+    from oscc.verbs.compile import CompileRequest
+
+    section = run.config.compile
+    if "compile.periods" in run.given and "compile.accuracy_mrad" in run.given:
+        raise RequestError(
+            "--periods and --accuracy-mrad exclude each other: the accuracy chooses "
+            "the periods."
+        )
+    fields = {
+        name: getattr(section, name)
+        for name in section.__struct_fields__
+        if name != "key"
+    }
+    return CompileRequest(**fields, seed=run.config.seed, threads=run.jobs)
+
+
+def _show(program: Program, out: Path, seconds: float) -> None:
+    from oscc.ir.plan import total_periods
+    from oscc.ir.views import coupled_pairs
+    from oscc.units import grouped, si_text
+
+    say(
+        f"{program.family} · {grouped(int(program.tokens.size))} tokens · "
+        f"device {program.device.get('name')}"
+    )
+    rows = []
+    for stage in program.stages:
+        harmonics = max(int(c.harmonics.max()) for c in stage.couplings)
+        rows.append(
+            (
+                stage.name,
+                grouped(stage.targets),
+                grouped(coupled_pairs(stage)),
+                str(harmonics),
+                stage.update,
+                f"{stage.scheme} {stage.substeps} x {stage.dwell_periods}",
+                f"{total_periods(stage)} T",
+            )
+        )
+    columns = (
+        "stage",
+        "targets",
+        "coupled pairs",
+        "harmonics",
+        "update",
+        "scheme",
+        "dwell",
+    )
+    table(columns, rows, right=(1, 2, 3, 6))
+    for record in program.provenance.get("passes", ()):
+        for stage in record.get("stages", ()):
+            if stage.get("predicted_rms_rad") is not None:
+                asked = si_text(program.accuracy_rad, "rad")
+                found = si_text(stage["predicted_rms_rad"], "rad")
+                say(f"{stage['stage']}: predicted {found} rms (asked {asked})")
+            if stage.get("share_of_limit") is not None:
+                share = f"{stage['share_of_limit']:.2f}"
+                say(f"{stage['stage']}: largest injection {share} of the card's limit")
+    for note in program.notes:
+        say(f"note: {note}")
+    say(f"wrote {wrote(out)}: {_files(out)}   [{seconds:.1f} s]")
+    say(f"next: oscc verify {wrote(out)}")
+
+
+def _files(out: Path) -> str:
+    decks = sum(1 for _ in out.glob("netlist/*/*.cir"))
+    return f"program.safetensors, netlist/ ({decks} decks), manifest.json"

@@ -1,0 +1,146 @@
+"""`oscc evaluate`: bits per character with the hardware in the loop."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from oscc.cli.options import Option, Run, setting, verb_command
+from oscc.cli.output import say, table, wrote
+from oscc.cli.results import emit, model_section
+
+
+@verb_command(
+    "evaluate",
+    text="Bits per character of CHECKPOINT on held-out text, with an engine in the "
+    "loop layer by layer.",
+    example="oscc evaluate checkpoints/fsn-flow.safetensors --engine circuit "
+    "--tokens 2000",
+)
+@click.argument("checkpoint", type=click.Path(path_type=Path))
+@setting("--engine", "evaluate.engine", group="Input", text="phase or circuit.")
+@click.option(
+    "--text",
+    cls=Option,
+    group="Input",
+    type=click.Path(path_type=Path),
+    metavar="PATH",
+    help="Text file or folder, used whole; else the held-out standard library.",
+)
+@setting("--tokens", "evaluate.tokens", group="Input", text="Fewest tokens.")
+@setting(
+    "--unknown",
+    "compile.unknown",
+    group="Input",
+    text="A character that the model does not know: refuse, or take as `other`.",
+)
+@setting(
+    "--key", "compile.key", group="Input", text="Weights to take of a foreign file."
+)
+@setting(
+    "--device", "compile.device", group="Device", text="Device card, name or file."
+)
+@setting(
+    "--update",
+    "compile.update",
+    group="Accuracy",
+    text="What runs; without it, what the checkpoint was trained with.",
+)
+@setting(
+    "--accuracy-mrad",
+    "evaluate.accuracy_mrad",
+    group="Accuracy",
+    text="Wanted rms phase error of a stage.",
+)
+def command(run: Run, checkpoint: Path, text: Path | None) -> None:
+    """Evaluate and print the table."""
+    from oscc.checkpoint import load_checkpoint
+    from oscc.verbs.compile import CompileRequest
+    from oscc.verbs.evaluate import EvaluateOptions, evaluate
+
+    model = load_checkpoint(
+        checkpoint, key=run.config.compile.key, model_config=model_section(run)
+    )
+    section = run.config.evaluate
+    request = CompileRequest(
+        device=run.config.compile.device,
+        update=run.config.compile.update,
+        unknown=run.config.compile.unknown,
+        scheme=run.config.compile.scheme,
+        substeps=run.config.compile.substeps,
+        periods=run.config.compile.periods,
+        accuracy_mrad=section.accuracy_mrad,
+        seed=run.config.seed,
+        threads=run.jobs,
+    )
+    bar = run.progress()
+    options = EvaluateOptions(
+        tokens=section.tokens,
+        request=request,
+        progress=lambda column, done, total: bar(f"{column} {done}/{total} windows"),
+    )
+    content = evaluate(model, section.engine, text=text, options=options)
+    bar.close()
+    path = _write(run, checkpoint, content)
+    if not emit(run, content):
+        _show(content, path)
+
+
+def _write(run: Run, checkpoint: Path, content: dict[str, Any]) -> Path:
+    """Into -o: a build of the same checkpoint, or a folder of its own."""
+    from oscc.build import BuildFolder
+    from oscc.cli.results import write_into
+    from oscc.errors import RequestError
+
+    out = run.out or Path("build") / f"{checkpoint.stem}-evaluate"
+    if not (out / "manifest.json").is_file():
+        write_into(out, "evaluate.json", content)
+        run.log.folder = out
+        return out / "evaluate.json"
+    folder = BuildFolder.open(out)
+    with folder.locked():
+        made_from = folder.program().provenance.get("checkpoint_sha256")
+        if made_from != content["checkpoint"]:
+            raise RequestError(
+                f"`{out}` was compiled from checkpoint {str(made_from)[:8]}, this one "
+                f"is {content['checkpoint'][:8]}. Choose another -o."
+            )
+        run.log.folder = out
+        return folder.write_json("evaluate.json", content)
+
+
+def _show(content: dict[str, Any], path: Path) -> None:
+    from oscc.units import grouped, si_text
+
+    tokens = grouped(content["tokens"])
+    change = content["bpc_phase"] - content["bpc_digital"]
+    rows = [
+        ("digital", f"{content['bpc_digital']:.4f}", "", tokens),
+        ("phase", f"{content['bpc_phase']:.4f}", f"{change:+.4f}", tokens),
+    ]
+    if content["engine"] != "phase":
+        rows.append(
+            (
+                content["engine"],
+                f"{content['bpc_hardware']:.4f}",
+                f"{content['delta_bpc']:+.4f}",
+                tokens,
+            )
+        )
+    columns = ("engine", "bits per character", "Δ digital", "tokens")
+    table(columns, rows, right=(1, 2, 3))
+    error = content["delta_se"]
+    spread = "one window, no error estimate" if error is None else f"± {error:.4f}"
+    say(
+        f"Δ of {content['engine']} {spread} (1 σ, paired over {content['windows']} "
+        f"windows) · top-1 agreement {100 * content['top1_agreement']:.2f} % · "
+        f"KL {content['kl_nats']:.2e} nats"
+    )
+    for layer in content["layers"]:
+        error_text = si_text(layer["rms_rad"], "rad")
+        say(f"{layer['stage']}: {error_text} rms, {layer['slips']} slips")
+    if content["periods_per_stage"] is not None:
+        say(f"{content['periods_per_stage']:.1f} oscillator periods a stage on average")
+    say(f"wrote {wrote(path)}")

@@ -1,0 +1,119 @@
+"""Exit statuses: one place that turns what happened into a number and one sentence."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import traceback
+from collections.abc import Iterator, Sequence
+from types import FrameType
+
+import click
+
+from oscc.cli.streams import flush
+from oscc.errors import OsccError
+
+INTERRUPTED = 130
+CRASHED = 70
+
+
+def guarded(group: click.Group, arguments: Sequence[str]) -> int:
+    """Run the group; never let an exception or a traceback out.
+
+    Returns:
+        Exit status of contracts: 0 to 4, 70 a fault of ours, 130 interrupted.
+    """
+    verb = next((word for word in arguments if not word.startswith("-")), "")
+    name = f"oscc {verb}" if verb in group.list_commands(click.Context(group)) else ""
+    try:
+        with _signals_interrupt():
+            status = group.main(
+                list(arguments), prog_name="oscc", standalone_mode=False
+            )
+        flush()
+        return status if isinstance(status, int) else 0
+    except BaseException as error:
+        return _told(error, name or "oscc", debug="--debug" in arguments)
+
+
+def status_of(error: BaseException) -> int:
+    """Exit status that an exception stands for.
+
+    Example:
+            >>> from oscc.cli.streams import flush
+    from oscc.errors import ToolError
+            >>> status_of(ToolError("no disk"))
+            3
+    """
+    if isinstance(error, SystemExit):
+        return error.code if isinstance(error.code, int) else CRASHED
+    if isinstance(error, click.exceptions.Exit):
+        return int(error.exit_code)
+    if isinstance(error, OsccError):
+        return error.exit_status
+    if isinstance(error, click.ClickException):
+        return 2
+    if isinstance(error, KeyboardInterrupt | click.Abort):
+        return INTERRUPTED
+    return CRASHED
+
+
+def _told(error: BaseException, name: str, *, debug: bool) -> int:
+    status = status_of(error)
+    if debug and status in (2, 3, 4, CRASHED):
+        traceback.print_exception(error)
+    if isinstance(error, click.UsageError):
+        _say(f"{name}: {_sentence(error)}")
+    elif isinstance(error, click.ClickException):
+        _say(f"{name}: {error.format_message()}")
+    elif isinstance(error, OsccError):
+        _say(f"{name}: {error}")
+    elif status == INTERRUPTED:
+        _say(f"{name}: interrupted; what was finished is kept.")
+    elif isinstance(error, MemoryError):
+        status = 3
+        _say(f"{name}: the machine has not enough memory for this request.")
+    elif status == CRASHED:
+        _say(f"{name}: a fault of ours: {_crash(error, name)}")
+    return status
+
+
+def _sentence(error: click.UsageError) -> str:
+    message = error.format_message()
+    text = message[:1].lower() + message[1:] if message[:2] != "`-" else message
+    context = error.ctx
+    hint = f" See `{context.command_path} --help`." if context is not None else ""
+    return text + hint
+
+
+def _crash(error: BaseException, name: str) -> str:
+    from oscc.cli.logs import crash_file
+
+    path = crash_file(name, "".join(traceback.format_exception(error)))
+    kind = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
+    where = f" The traceback is in {path}" if path else " --debug shows the traceback"
+    return f"{kind.rstrip(': ')}.{where}"
+
+
+def _say(text: str) -> None:
+    with contextlib.suppress(OSError):
+        click.echo(text, err=True)
+
+
+@contextlib.contextmanager
+def _signals_interrupt() -> Iterator[None]:
+    """Being asked to stop is an interruption, so that children are ended too."""
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        del number, frame
+        raise KeyboardInterrupt
+
+    kept = {}
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        with contextlib.suppress(ValueError):  # not the main thread
+            kept[number] = signal.signal(number, interrupt)
+    try:
+        yield
+    finally:
+        for number, handler in kept.items():
+            signal.signal(number, handler)

@@ -1,0 +1,103 @@
+"""`oscc train`: train a model family on a text corpus."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+
+from oscc.cli.options import Option, Run, setting, verb_command
+from oscc.cli.output import Progress, say, table, wrote
+from oscc.cli.results import emit
+from oscc.errors import RequestError
+
+if TYPE_CHECKING:
+    from oscc.models.training import Progress as Standing
+
+_NOT_OVERRIDES = ("family", "update", "vocabulary", "steps", "resume")
+
+
+@verb_command(
+    "train",
+    text="Train a model family on a text corpus (the standard library's sources "
+    "without --text); write checkpoint and metrics.",
+    example="oscc train --family fsn --update flow --steps 4000",
+)
+@setting("--family", "model.family", group="Input", text="Family of the model.")
+@setting("--update", "model.update", group="Input", text="Update of the coupling.")
+@click.option(
+    "--text",
+    cls=Option,
+    group="Input",
+    type=click.Path(path_type=Path),
+    metavar="PATH",
+    help="Text file or folder to train on.",
+)
+@click.option(
+    "--name", cls=Option, group="Run", help="Name of the files; FAMILY-UPDATE[-kNN]."
+)
+@setting("--steps", "train.steps", group="Run", text="Optimiser steps.")
+@setting(
+    "--resume",
+    "train.resume",
+    group="Run",
+    text="Go on from an unfinished run of the same name.",
+)
+def command(run: Run, text: Path | None, name: str | None) -> None:
+    """Train and print how it went."""
+    from oscc.verbs.train import train
+
+    section = run.config.model
+    if section.family is None:
+        raise RequestError("Give --family, such as --family fsn.")
+    out = run.out or Path("checkpoints")
+    bar = run.progress()
+    result = train(
+        section.family,
+        section.update or "flow",
+        text=text,
+        out=out,
+        name=name or "",
+        seed=run.config.seed,
+        steps=run.config.train.steps,
+        overrides=_overrides(run),
+        resume=run.config.train.resume,
+        force=run.force,
+        progress=lambda standing: _tell(bar, standing),
+    )
+    bar.close()
+    if not emit(run, result.metrics):
+        _show(result.checkpoint, result.metrics)
+
+
+def _overrides(run: Run) -> dict[str, Any]:
+    every = {
+        **msgspec.structs.asdict(run.config.model),
+        **msgspec.structs.asdict(run.config.train),
+    }
+    return {
+        name: value
+        for name, value in every.items()
+        if value is not None and name not in _NOT_OVERRIDES
+    }
+
+
+def _tell(bar: Progress, standing: Standing) -> None:
+    loss = standing.running_nats
+    shown = "" if loss is None else f" · loss {loss:.3f} nats"
+    skipped = f" · {len(standing.skipped)} skipped" if standing.skipped else ""
+    bar(f"step {standing.step}{shown}{skipped}")
+
+
+def _show(checkpoint: Path, metrics: Any) -> None:
+    bits = metrics["bits_per_character"]
+    rows = [(part, f"{value:.4f}") for part, value in bits.items()]
+    table(("text", "bits per character"), rows, right=(1,))
+    say(
+        f"{metrics['steps']} steps, {len(metrics['steps_skipped'])} skipped · "
+        f"{metrics['parameters']} parameters · corpus {metrics['corpus']['name']}, "
+        f"sha256 {metrics['corpus']['sha256'][:8]}"
+    )
+    say(f"wrote {wrote(checkpoint)} and {checkpoint.stem}.metrics.json")
