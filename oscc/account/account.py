@@ -8,6 +8,7 @@ from typing import Any
 
 from oscc.account.assumptions import assumptions
 from oscc.account.balance import measured
+from oscc.account.break_even import break_even
 from oscc.account.digital import (
     HostWork,
     bound_note,
@@ -109,6 +110,7 @@ def account(
         measured=tuple(entries),
         digital_J=digital,
         hardware_over_digital=_ratios(causes, host, digital),
+        break_even=break_even(program, card, known, digital, _only_hardware(host)),
         host_assisted=host_assisted(program),
         noise=noise_of(program, card, known["temperature_K"].value),
         notes=_notes(program),
@@ -136,16 +138,20 @@ def _ratios(
     host: tuple[HostWork, ...],
     digital: Mapping[str, float],
 ) -> dict[str, float | None]:
-    """Hardware over digital for the coupling alone; the host's own work is in neither.
-
-    Work that only the hardware needs, and the products of the bound, which a digital
-    layer gets from its field, count on the side of the hardware.
-    """
-    only = math.fsum(w.energy_J for w in host if w.added or w.name == "bound")
-    hardware = math.fsum(causes[name] for name in CAUSES if name != "host") + only
+    """Hardware over digital for the coupling; the model's host work is in neither."""
+    hardware = math.fsum(causes[name] for name in CAUSES if name != "host")
+    hardware += _only_hardware(host)
     return {
         name: hardware / value if value > 0 else None for name, value in digital.items()
     }
+
+
+def _only_hardware(host: tuple[HostWork, ...]) -> float:
+    """Host work that a digital layer would not have, [J].
+
+    The products of the bound are in it: a digital layer has its field already.
+    """
+    return math.fsum(w.energy_J for w in host if w.added or w.name == "bound")
 
 
 def _stage_entry(stage: StageEnergy) -> dict[str, Any]:

@@ -54,6 +54,7 @@ class EnergyAccount:
         measured: Entries of `energy.json`.
         digital_J: Energy of the coupling as multiply-accumulates, by precision.
         hardware_over_digital: Hardware, with the host work that it needs, over digital.
+        break_even: Capacitor at which hardware would cost as much, by precision.
         host_assisted: Whether the host forms the field for the hardware to run.
         noise: Thermal jitter and the largest threshold noise that passes.
         notes: What a reader must know before quoting a figure.
@@ -76,6 +77,7 @@ class EnergyAccount:
     measured: tuple[Mapping[str, Any], ...]
     digital_J: Mapping[str, float]
     hardware_over_digital: Mapping[str, float | None]
+    break_even: Mapping[str, Mapping[str, Any]]
     host_assisted: bool
     noise: Mapping[str, Any]
     notes: tuple[str, ...]
@@ -125,6 +127,7 @@ class EnergyAccount:
             "measured": [dict(entry) for entry in self.measured],
             "digital_J": dict(self.digital_J),
             "hardware_over_digital": dict(self.hardware_over_digital),
+            "break_even": {name: dict(v) for name, v in self.break_even.items()},
             "host_assisted": self.host_assisted,
             "noise": dict(self.noise),
             "notes": list(self.notes),

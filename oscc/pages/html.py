@@ -199,6 +199,7 @@ def _energy(energy: Mapping[str, Any] | None) -> dict[str, Any] | None:
         "notes": energy.get("notes", ()),
         "noise": tables.noise_lines(energy),
         "ratio": _ratio(energy),
+        "break_even": tables.break_even_line(energy),
         "assisted": energy["host_assisted"],
     }
 

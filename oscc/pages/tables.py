@@ -310,6 +310,24 @@ def gap_facts(gap: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     return tuple(out)
 
 
+def break_even_line(energy: Mapping[str, Any]) -> str:
+    """How small a cell would have to be to cost no more than int8, in a sentence."""
+    found = energy.get("break_even", {}).get("int8")
+    if not found:
+        return ""
+    if found["c_F"] is None:
+        return (
+            "No cell is small enough to cost no more than int8: words written, "
+            "conversions and the host work of the hardware alone cost more."
+        )
+    size, jitter = si_text(found["c_F"], "F"), angle(found["thermal_jitter_rad"])
+    enough = "within" if found["quiet_enough"] else "above"
+    return (
+        f"At the same resistors and voltages a cell of {size} would cost as much as "
+        f"int8; its thermal jitter would be {jitter}, {enough} the accuracy asked."
+    )
+
+
 def noise_lines(energy: Mapping[str, Any]) -> list[str]:
     """What noise leaves of the accuracy, in sentences."""
     noise = energy.get("noise")

@@ -53,15 +53,55 @@ class TargetTrace:
     lead_rad: FloatArray
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Circuit:
+    """The cell with its injection."""
+
+    card: Card
+    piece: Segments
+    injection: ComplexArray
+
+    def wave_A(self, time: FloatArray) -> FloatArray:
+        """Injected current, shape of `time`."""
+        return self._sum(self.injection, time)
+
+    def forced_V(self, state: int, time: FloatArray | float) -> FloatArray:
+        """V_inf plus the forced response, shape of `time`."""
+        orders = np.arange(self.injection.size)
+        turn = 1j * orders * omega(self.card) * self.piece.tau_s[state]
+        response = self.injection / (self.piece.conductance_S[state] * (1.0 + turn))
+        return np.asarray(self.piece.v_inf_V[state] + self._sum(response, time))
+
+    def _sum(self, phasors: ComplexArray, time: FloatArray | float) -> FloatArray:
+        angle = np.multiply.outer(np.asarray(time), np.arange(phasors.size))
+        turned = np.exp(1j * omega(self.card) * angle)
+        return np.asarray((turned * phasors).real.sum(axis=-1))
+
+
 @dataclass(slots=True)
 class _Node:
-    """State of the node while it is followed; `offset` is D of the current piece."""
+    """State of the node while it is followed.
+
+    Attributes:
+        state: Metallic or insulating.
+        since: Time of the last switching.
+        offset: D of the current piece, [V].
+        seen: Time up to which the node is known not to have switched.
+        ups: Upward crossings so far.
+    """
 
     state: int
     since: float
     offset: float
     seen: float = 0.0
     ups: int = 0
+
+    def excess_V(self, circuit: _Circuit, time: float, forced: float) -> float:
+        """How far the node is beyond the threshold of its state, [V]."""
+        piece = circuit.piece
+        decay = np.exp(-(time - self.since) / piece.tau_s[self.state])
+        beyond = forced + self.offset * decay - piece.v_end_V[self.state]
+        return float(beyond if self.state == INSULATING else -beyond)
 
 
 def target_trace(
@@ -75,13 +115,11 @@ def target_trace(
     """Follow one target through a dwell.
 
     Args:
-        injection: Peak phasors by order, [A], shape (N+1,), see `oscc.device.coupler`.
+        injection: Peak phasors by order, [A], shape (N+1,), order 0 real, see
+            `oscc.device.coupler`.
         phi0_rad: Phase at the opening of the gate, [rad], any turn.
         periods: Length of the dwell.
         samples_per_period: Samples of the output.
-
-    Raises:
-        RequestError: the injection has an imaginary part in order 0.
 
     Example:
         >>> from oscc.device import load_card
@@ -90,9 +128,9 @@ def target_trace(
         >>> round(float(seen.lead_rad[-1]), 9)
         1.0
     """
-    piece = segments(card)
+    circuit = _Circuit(card, segments(card), injection)
     time = np.linspace(0.0, periods * period_s(card), periods * samples_per_period + 1)
-    forced = np.stack([_forced(card, piece, injection, s, time) for s in (0, 1)])
+    forced = np.stack([circuit.forced_V(state, time) for state in (0, 1)])
     start = int(state_of(card, phi0_rad))
     v = np.empty_like(time)
     v[0] = waveform_V(card, phi0_rad)
@@ -100,82 +138,39 @@ def target_trace(
     state = np.full(time.size, start)
     ups = np.zeros(time.size, dtype=np.int64)
     for k in range(1, time.size):
-        v[k] = _advance(card, piece, injection, node, time[k], forced[:, k])
+        v[k] = _advance(circuit, node, float(time[k]), forced[:, k])
         state[k], ups[k] = node.state, node.ups
-    cycle = phase_of(card, v, state)
     turns = np.floor(phi0_rad / TURN) + ups
-    lead = cycle + TURN * turns - omega(card) * time
     return TargetTrace(
         time_s=time,
         v_V=v,
         free_V=waveform_V(card, phi0_rad + omega(card) * time),
-        injection_A=_wave(card, injection, time),
-        lead_rad=lead,
+        injection_A=circuit.wave_A(time),
+        lead_rad=phase_of(card, v, state) + TURN * turns - omega(card) * time,
     )
 
 
-def _wave(card: Card, injection: ComplexArray, time: FloatArray) -> FloatArray:
-    orders = np.arange(injection.size)
-    turned = np.exp(1j * omega(card) * np.multiply.outer(time, orders))
-    return np.asarray((turned * injection).real.sum(axis=-1))
-
-
-def _forced(
-    card: Card,
-    piece: Segments,
-    injection: ComplexArray,
-    state: int,
-    time: FloatArray | float,
-) -> FloatArray:
-    """V_inf plus the forced response, [V], shape of `time`."""
-    orders = np.arange(injection.size)
-    load = piece.conductance_S[state] * (
-        1.0 + 1j * orders * omega(card) * piece.tau_s[state]
-    )
-    wave = _wave(card, injection / load, np.asarray(time))
-    return np.asarray(piece.v_inf_V[state] + wave)
-
-
-def _advance(
-    card: Card,
-    piece: Segments,
-    injection: ComplexArray,
-    node: _Node,
-    until: float,
-    forced: FloatArray,
-) -> float:
+def _advance(circuit: _Circuit, node: _Node, until: float, forced: FloatArray) -> float:
     """Voltage at a time, with every switching before it done."""
-    while True:
-        decay = np.exp(-(until - node.since) / piece.tau_s[node.state])
-        v = float(forced[node.state] + node.offset * decay)
-        sign = 1.0 if node.state == INSULATING else -1.0
-        threshold = float(piece.v_end_V[node.state])
-        if sign * (v - threshold) < 0.0:
-            node.seen = until
-            return v
-        at = _crossing(card, piece, injection, node, until, sign)
+    while node.excess_V(circuit, until, float(forced[node.state])) >= 0.0:
+        threshold = float(circuit.piece.v_end_V[node.state])
+        at = _crossing(circuit, node, until)
         node.ups += int(node.state == INSULATING)
         node.state = METALLIC if node.state == INSULATING else INSULATING
         node.since = at
-        node.offset = threshold - float(_forced(card, piece, injection, node.state, at))
+        node.offset = threshold - float(circuit.forced_V(node.state, at))
+    node.seen = until
+    decay = np.exp(-(until - node.since) / circuit.piece.tau_s[node.state])
+    return float(forced[node.state] + node.offset * decay)
 
 
-def _crossing(
-    card: Card,
-    piece: Segments,
-    injection: ComplexArray,
-    node: _Node,
-    until: float,
-    sign: float,
-) -> float:
+def _crossing(circuit: _Circuit, node: _Node, until: float) -> float:
     """Time at which the node reaches the threshold of its state, by bisection."""
     low, high = max(node.since, node.seen), until
-    threshold = float(piece.v_end_V[node.state])
     for _ in range(_BISECTIONS):
         middle = 0.5 * (low + high)
-        decay = np.exp(-(middle - node.since) / piece.tau_s[node.state])
-        forced = float(_forced(card, piece, injection, node.state, middle))
-        if sign * (forced + node.offset * decay - threshold) < 0.0:
+        forced = float(circuit.forced_V(node.state, middle))
+        if node.excess_V(circuit, middle, forced) < 0.0:
             low = middle
         else:
             high = middle

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from itertools import permutations
 
@@ -235,3 +236,59 @@ def test_threshold_noise_that_passes_fills_the_accuracy() -> None:
 def test_thermal_jitter_above_the_accuracy_leaves_no_threshold_noise() -> None:
     program = two_token_program(accuracy_rad=1e-6)
     assert account(program, {}).noise["threshold_noise_max_V"] is None
+
+
+def test_break_even_cell_costs_as_much_as_digital() -> None:
+    """Put the capacitor it names into the card: the ratio is then one."""
+    figures = {"digital_fp32_mac_J": 1e-11, "digital_int8_mac_J": 1e-16}
+    bare = two_token_program(host_operations=())
+    found = account(bare, {}, overrides=figures).break_even
+    assert found["int8"]["c_F"] is None
+    size = found["fp32"]["c_F"]
+    card = dataclasses.replace(load_card("vo2-two-state-6k"), c_F=size)
+    small = two_token_program(host_operations=(), device=card_to_mapping(card))
+    again = account(small, {}, overrides=figures)
+    assert again.hardware_over_digital["fp32"] == pytest.approx(1.0, rel=1e-6)
+    assert again.noise["thermal_jitter_rad"] == pytest.approx(
+        found["fp32"]["thermal_jitter_rad"], rel=1e-6
+    )
+
+
+def test_break_even_of_the_physics_page() -> None:
+    """k = 64 sources, P = 20, gain 0.3, |Z| = 0.51: C Vdd^2 59 pJ fp32, 2.9 pJ int8.
+
+    There a target shares its 64 sources with 64 targets, oscillators run for the dwell
+    alone, and a read-out of 1 pJ is all that is fixed.
+    """
+    from oscc.ir import Coupling, Stage
+
+    k = 64
+    gain = np.full((k, 1), 0.3)
+    coupling = Coupling(
+        "present",
+        np.array([1]),
+        np.full((1, k, k), 0.51 / k),
+        np.ones((1, 1)),
+        np.zeros((1, 1)),
+    )
+    flat = np.zeros((k, 1))
+    stage = Stage(
+        *("s", flat, flat, gain, flat, (coupling,), flat),
+        scheme="plain",
+        substeps=1,
+        dwell_periods=20,
+        causal=False,
+    )
+    program = two_token_program(
+        stage,
+        host_operations=(),
+        device=card_to_mapping(load_card("vo2-two-state-20k")),
+        tokens=np.arange(k),
+    )
+    nothing = ("hold_periods", "read_periods", "reference_oscillators")
+    words = ("phase_word_J", "weight_write_J", "host_mac_J")
+    found = account(program, {}, overrides=dict.fromkeys((*nothing, *words), 0.0))
+    energy_J = {n: found.break_even[n]["c_F"] * 25.0 for n in ("fp32", "int8")}
+    # Both are printed with two figures.
+    assert energy_J["fp32"] == pytest.approx(59e-12, abs=0.5e-12)
+    assert energy_J["int8"] == pytest.approx(2.9e-12, abs=0.05e-12)
