@@ -104,11 +104,12 @@ class Vocabulary:
     def _unknown_message(self, text: str, position: int, where: str) -> str:
         character = text[position]
         line = text.count("\n", 0, position) + 1
+        mend = ", or --unknown other." if self.other else "."
         return (
             f"character {character!r} (U+{ord(character):04X}) at position "
             f"{position + 1}, line {line} of {where} is not in the checkpoint's "
             f"{len(self.characters)} characters. Use text of these characters "
-            "(oscc inspect CHECKPOINT lists them), or --unknown other."
+            f"(oscc inspect CHECKPOINT lists them){mend}"
         )
 
     def decode(self, symbols: npt.ArrayLike) -> str:

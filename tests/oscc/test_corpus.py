@@ -39,6 +39,13 @@ def test_an_unknown_character_is_named_with_code_position_and_line():
     )
 
 
+def test_other_is_offered_only_where_there_is_a_symbol_for_it():
+    with pytest.raises(RequestError, match=r"or --unknown other\.$"):
+        ASCII.encode("é")
+    with pytest.raises(RequestError, match=r"lists them\)\.$"):
+        Vocabulary("ab", other=False).encode("c")
+
+
 def test_other_needs_a_symbol_for_it():
     with pytest.raises(RequestError, match="no symbol for other"):
         Vocabulary("ab", other=False).encode("c", unknown="other")
