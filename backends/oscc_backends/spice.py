@@ -11,10 +11,8 @@ and T_ref the simulator's own free period.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -27,17 +25,13 @@ from oscc.errors import RequestError
 from oscc.ir.plan import Dwell
 from oscc.ir.program import Program
 from oscc.ir.stage import Stage
-from oscc_netlists.circuit import Circuit
-from oscc_netlists.couplers import ROUTE_LETTER, Pull, RouteTerms
+from oscc_netlists.couplers import Pull, RouteTerms
 from oscc_netlists.deck import FIDELITIES, Deck, target_deck
 from oscc_netlists.names import unique_names
 from oscc_netlists.settings import default_settings
 from oscc_netlists.timing import Timing, closed_form
 
 SCHEMES = ("plain", "extrapolated")
-_PAIR = re.compile(r"[vg]_(?P<source>\d+)_(?P<harmonic>\d+)_(?P<route>[ps])")
-_SUM = re.compile(r"[rg]_x_(?P<harmonic>\d+)_(?P<route>[ps])")
-_HOST_SUM = re.compile(r"(?:v_sum|g_x)_(?P<harmonic>\d+)")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -189,30 +183,6 @@ def deck_name(prepared: Prepared, deck: Deck, *, finer: bool = False) -> str:
     target = f"t{facts['token']}_k{facts['coordinate']}"
     dwell = f"r{facts['run']}_s{facts['substep']}_p{facts['periods']}"
     return f"{stem}_{target}_{dwell}{'_finer' if finer else ''}.cir"
-
-
-def origin(circuit: Circuit) -> dict[str, dict[str, Any]]:
-    """Role of every element, with harmonic, route and sources where it has them."""
-    word = {letter: route for route, letter in ROUTE_LETTER.items()}
-    senders = sorted(
-        {int(m["source"]) for n in circuit.roles if (m := _PAIR.fullmatch(n))}
-    )
-    out: dict[str, dict[str, Any]] = {}
-    for name, role in circuit.roles.items():
-        entry: dict[str, Any] = {"role": role}
-        for pattern in (_PAIR, _SUM, _HOST_SUM):
-            found = pattern.fullmatch(name)
-            if found is None:
-                continue
-            parts = found.groupdict()
-            entry["harmonic"] = int(parts["harmonic"])
-            if "route" in parts:
-                entry["route"] = word[parts["route"]]
-            own = parts.get("source")
-            entry["sources"] = senders if own is None else [int(own)]
-            break
-        out[name] = entry
-    return out
 
 
 def _require_target(stage: Stage, token: int, coordinate: int) -> None:

@@ -221,9 +221,11 @@ def compile_folder(
 
 
 def _write_decks(program: Program, folder: Path) -> None:
-    from oscc_backends.spice import write_sample
+    from oscc_backends.deck_files import write_sample
+    from oscc_sims.calibration import free_timings
 
-    write_sample(program, sample_targets(program), folder)
+    timings = free_timings(program)
+    write_sample(program, sample_targets(program), folder, timings)
 
 
 def sample_targets(program: Program, count: int | None = None) -> dict[str, Any]:

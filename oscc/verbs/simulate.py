@@ -191,7 +191,7 @@ def simulate_into(
             start = simulate_into(
                 folder, program, "circuit", replace(options, targets=None)
             )
-        options = replace(options, decks=folder.path / "sim" / engine)
+        options = replace(options, decks=folder.path / "sim" / engine / "decks")
     began = time.perf_counter()
     seen = simulate(program, engine, start=start, options=options)
     wall = time.perf_counter() - began

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from oscc.device.card import Card
+from oscc.device.card_file import card_from_mapping
 from oscc.errors import ToolError
+from oscc.ir.program import Program
 from oscc_netlists.deck import Deck, reference_deck
-from oscc_netlists.settings import Settings
+from oscc_netlists.settings import DIALECTS, Settings, default_settings
 from oscc_netlists.timing import Timing
 from oscc_sims.process import Children
 from oscc_sims.readout import free_timing
@@ -36,3 +38,24 @@ def calibrate(
                 f"{settings.dialect} on the free reference of {card.name}: {fault}. "
                 "Run `oscc doctor` to test the installation."
             ) from fault
+
+
+def free_timings(program: Program) -> dict[str, Timing | None]:
+    """Timing of the program's card in each simulator, None where it is missing.
+
+    Raises:
+        ToolError: a simulator is there, but its free run is no steady oscillation.
+    """
+    card = card_from_mapping(dict(program.device), "the program's device card")
+    out: dict[str, Timing | None] = {}
+    for dialect in DIALECTS:
+        settings = default_settings(dialect)
+        out[dialect] = calibrate(card, settings)[0] if _usable(dialect) else None
+    return out
+
+
+def _usable(dialect: str) -> bool:
+    try:
+        return bool(version(dialect))
+    except ToolError:
+        return False

@@ -66,6 +66,11 @@ def version(dialect: str) -> str:
         )
     with Children() as children:
         done = children.run([path, "--version"], {}, timeout_s=20)
+    if "plugin not found" in done.output + done.errors:
+        raise ToolError(
+            f"`{path}` lacks its plug-ins and cannot run a deck. Install them: "
+            "apt-get install gnucap-default-plugins0."
+        )
     pattern = r"ngspice-(\S+)" if dialect == "ngspice" else r"main version: \S* ?(\S+)"
     said = re.search(pattern, done.output + done.errors)
     if said is None:

@@ -107,6 +107,7 @@ class SpiceEngine:
             "settings": dict(self.settings.options)
             | {"steps_per_period": self.settings.steps_per_period},
             "period_s": timings[False].period_s,
+            "ideal_elements": _largest_count(seen),
         }
         for name, index in targets.items():
             found = [
@@ -203,11 +204,18 @@ def combined_rad(stage: Stage, index: IntArray, end: FloatArray) -> FloatArray:
 
 
 def _facts(found: Sequence[tuple[Job, Reading]]) -> dict[str, Any]:
-    ideal: dict[str, int] = {}
-    worst = 0.0
-    for _, reading in found:
+    energies = [reading.energy_J for _, reading in found]
+    errors = [abs(balance_error(energy)) for energy in energies if energy is not None]
+    return {
+        "ideal_elements": _largest_count([reading for _, reading in found]),
+        "balance_error": max(errors, default=None),
+    }
+
+
+def _largest_count(seen: Sequence[Reading]) -> dict[str, int]:
+    """Ideal elements by letter of the deck that has most of each."""
+    out: dict[str, int] = {}
+    for reading in seen:
         for letter, count in reading.ideal.items():
-            ideal[letter] = max(count, ideal.get(letter, 0))
-        if reading.energy_J is not None:
-            worst = max(worst, abs(balance_error(reading.energy_J)))
-    return {"ideal_elements": ideal, "balance_error": worst}
+            out[letter] = max(count, out.get(letter, 0))
+    return dict(sorted(out.items()))

@@ -1,0 +1,187 @@
+"""Files of the sample's decks: `netlist/` of a build folder.
+
+netlist/index.json                    what each deck is of, with the names used
+netlist/origin.json                   what each element of each deck stands for
+netlist/DIALECT/*.cir                 first-substep decks of the sampled targets
+netlist/DIALECT/reference/*.cir       free reference of the card
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from oscc.arrays import IntArray
+from oscc.files import dump_json, write_atomic
+from oscc.ir.plan import dwells
+from oscc.ir.program import Program
+from oscc_backends.spice import Prepared, build_deck, deck_name, prepare
+from oscc_netlists.circuit import Circuit, ideal_elements
+from oscc_netlists.couplers import ROUTE_LETTER
+from oscc_netlists.deck import Deck, reference_deck
+from oscc_netlists.names import safe_name
+from oscc_netlists.settings import DIALECTS, default_settings
+from oscc_netlists.timing import Timing, closed_form
+
+INDEX_FORMAT = "oscc.netlist/1"
+ORIGIN_FORMAT = "oscc.origin/1"
+FOLDER = "netlist"
+
+_PAIR = re.compile(r"[vg]_(?P<source>\d+)_(?P<harmonic>\d+)_(?P<route>[ps])")
+_SUM = re.compile(r"[rg]_x_(?P<harmonic>\d+)_(?P<route>[ps])")
+_HOST_SUM = re.compile(r"(?:v_sum|g_x)_(?P<harmonic>\d+)")
+
+
+def write_sample(
+    program: Program,
+    targets: Mapping[str, IntArray],
+    folder: Path,
+    timings: Mapping[str, Timing | None] | None = None,
+) -> dict[str, Any]:
+    """Write the first-substep decks of sampled targets, for every dialect.
+
+    Args:
+        program: The program; a deck has the fidelity of its stage.
+        targets: Token and coordinate of each target by stage, shape (M, 2).
+        folder: Build folder; the decks go to its `netlist`.
+        timings: The simulators' own free runs by dialect; where one is missing, the
+            closed form is taken and the deck says `calibrated: no`.
+
+    Returns:
+        Content of `index.json`.
+
+    Raises:
+        RequestError: a stage that decks cannot hold.
+        ToolError: a file could not be written.
+    """
+    prepared = prepare(program)
+    root = folder / FOLDER
+    rows: list[dict[str, Any]] = []
+    origins: dict[str, Any] = {}
+    for dialect in DIALECTS:
+        known = (timings or {}).get(dialect)
+        timing = known or closed_form(prepared.card, default_settings(dialect))
+        rows.append(_write_reference(prepared, timing, root))
+        for deck in _decks(prepared, targets, timing):
+            name = f"{dialect}/{deck_name(prepared, deck)}"
+            write_atomic(root / name, deck.text)
+            rows.append(index_row(deck, name))
+            origins[name] = origin_entry(deck)
+    index = {
+        "format": INDEX_FORMAT,
+        "program": prepared.digest,
+        "fidelity": program.stages[0].fidelity,
+        "ideal_elements": largest_count(rows),
+        "names": dict(prepared.names),
+        "decks": rows,
+    }
+    write_atomic(root / "index.json", dump_json(index))
+    content = {"format": ORIGIN_FORMAT, "decks": origins}
+    write_atomic(root / "origin.json", dump_json(content))
+    return index
+
+
+def _write_reference(prepared: Prepared, timing: Timing, root: Path) -> dict[str, Any]:
+    deck = reference_deck(prepared.card, timing.settings)
+    name = f"{deck.dialect}/reference/{safe_name(prepared.card.name)}.cir"
+    write_atomic(root / name, deck.text)
+    return {
+        "file": name,
+        "dialect": deck.dialect,
+        "reference": prepared.card.name,
+        "calibrated": timing.calibrated,
+        "period_s": float(timing.period_s),
+    }
+
+
+def _decks(
+    prepared: Prepared, targets: Mapping[str, IntArray], timing: Timing
+) -> list[Deck]:
+    """Decks of the first substep: over P and, where extrapolated, over 2P periods."""
+    out = []
+    for name, index in targets.items():
+        stage = prepared.program.stage(name)
+        plan = [d for d in dwells(stage) if d.run == 0 and d.substep == 0]
+        for token, coordinate in np.asarray(index, dtype=np.int64).tolist():
+            start = float(stage.phi0_rad[token, coordinate])
+            out += [
+                build_deck(
+                    prepared,
+                    name,
+                    token,
+                    coordinate,
+                    dwell,
+                    phi0_rad=start,
+                    fidelity=stage.fidelity,
+                    dialect=timing.settings.dialect,
+                    timing=timing,
+                )
+                for dwell in plan
+            ]
+    return out
+
+
+def index_row(deck: Deck, name: str) -> dict[str, Any]:
+    """What a deck is of, for `index.json`."""
+    facts = deck.facts
+    whole = ("token", "coordinate", "run", "substep", "periods")
+    return {
+        "file": name,
+        "dialect": deck.dialect,
+        "stage": facts["stage"],
+        "fidelity": facts["fidelity"],
+        "calibrated": deck.timing.calibrated,
+        "start_rad": float(facts["start_rad"]),
+        "gain": float(facts["gain"]),
+        "elements": sum(1 for _ in deck.circuit.elements()),
+        "ideal_elements": ideal_elements(deck.circuit),
+        **{key: int(facts[key]) for key in whole},
+    }
+
+
+def origin_entry(deck: Deck) -> dict[str, Any]:
+    """Entry of a deck in `origin.json`."""
+    return {
+        "stage": deck.facts["stage"],
+        "token": int(deck.facts["token"]),
+        "coordinate": int(deck.facts["coordinate"]),
+        "fidelity": deck.facts["fidelity"],
+        "elements": origin(deck.circuit),
+    }
+
+
+def largest_count(rows: list[dict[str, Any]]) -> dict[str, int]:
+    """Ideal elements by letter of the deck that has most of each."""
+    out: dict[str, int] = {}
+    for row in rows:
+        for letter, count in row.get("ideal_elements", {}).items():
+            out[letter] = max(count, out.get(letter, 0))
+    return dict(sorted(out.items()))
+
+
+def origin(circuit: Circuit) -> dict[str, dict[str, Any]]:
+    """Role of every element, with harmonic, route and sources where it has them."""
+    word = {letter: route for route, letter in ROUTE_LETTER.items()}
+    senders = sorted(
+        {int(m["source"]) for n in circuit.roles if (m := _PAIR.fullmatch(n))}
+    )
+    out: dict[str, dict[str, Any]] = {}
+    for name, role in circuit.roles.items():
+        entry: dict[str, Any] = {"role": role}
+        for pattern in (_PAIR, _SUM, _HOST_SUM):
+            found = pattern.fullmatch(name)
+            if found is None:
+                continue
+            parts = found.groupdict()
+            entry["harmonic"] = int(parts["harmonic"])
+            if "route" in parts:
+                entry["route"] = word[parts["route"]]
+            own = parts.get("source")
+            entry["sources"] = senders if own is None else [int(own)]
+            break
+        out[name] = entry
+    return out
