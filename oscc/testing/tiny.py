@@ -69,15 +69,19 @@ def tiny_stage(
     random = stream(seed, "tiny stage")
     orders = np.array(harmonics)
     shape = (tokens, coordinates)
-    theta = random.uniform(-9.0, 9.0, shape)
-    strong = 1.0 / (len(harmonics) * len(routes) * orders[:, None])
+    # tokens lie near each other, as trained ones do, so that fields do not cancel
+    theta = random.uniform(-np.pi, np.pi, coordinates) + random.normal(0, 0.6, shape)
+    theta += 2.0 * np.pi * random.integers(-2, 3, shape)
+    each = (len(harmonics), coordinates)
     couplings = [
         Coupling(
             route=route,
             harmonics=orders,
             weights=attention(random, heads, tokens),
-            gamma=strong * random.uniform(-1.5, 1.5, (len(harmonics), coordinates)),
-            alpha_rad=random.uniform(-np.pi, np.pi, (len(harmonics), coordinates)),
+            gamma=random.choice([-1.0, 1.0], each)
+            * random.uniform(0.3, 1.0, each)
+            / orders[:, None] ** 2,
+            alpha_rad=random.uniform(-np.pi, np.pi, each),
         )
         for route in routes
     ]

@@ -32,18 +32,20 @@ def _rate(orders, re, im, detuning, moved):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _midpoint(orders, re, im, detuning, start, length, count):  # type: ignore[no-untyped-def]
+    """Displacement over the step; small, so that many turns cost no figures."""
     h = length / count
-    before = start
-    now = start + h * _rate(orders, re, im, detuning, start)
+    before = 0.0
+    now = h * _rate(orders, re, im, detuning, start)
     for _ in range(count - 1):
-        before, now = now, before + 2.0 * h * _rate(orders, re, im, detuning, now)
+        slope = _rate(orders, re, im, detuning, start + now)
+        before, now = now, before + 2.0 * h * slope
     # Gragg's smoothing keeps the even error series
-    return 0.5 * (before + now + h * _rate(orders, re, im, detuning, now))
+    return 0.5 * (before + now + h * _rate(orders, re, im, detuning, start + now))
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _step(orders, re, im, detuning, start, length, table):  # type: ignore[no-untyped-def]
-    """One extrapolated step: value at its end and the last correction."""
+    """One extrapolated step: its displacement and the last correction."""
     change = 1e300
     for k in range(_LEVELS):
         table[k] = _midpoint(orders, re, im, detuning, start, length, 2 * (k + 1))
@@ -68,7 +70,7 @@ def _march(orders, re, im, detuning, tolerance, out, worst):  # type: ignore[no-
         tau, moved, worst[lane] = 0.0, 0.0, 0.0
         while tau < 1.0:
             h = min(h, 1.0 - tau)
-            end, change = _step(
+            step, change = _step(
                 orders, re[lane], im[lane], detuning[lane], moved, h, table
             )
             if change > tolerance and h > _SMALLEST:
@@ -76,7 +78,7 @@ def _march(orders, re, im, detuning, tolerance, out, worst):  # type: ignore[no-
                 continue
             worst[lane] = max(worst[lane], change)
             tau = 1.0 if h >= 1.0 - tau else tau + h
-            moved = end
+            moved += step
             if change < 1e-3 * tolerance:
                 h *= 1.5
         out[lane] = moved

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from oscc.arrays import ComplexArray, FloatArray
+from oscc.arrays import FloatArray
 from oscc.errors import UndecidedError
 from oscc.observables import Observables
 from oscc_backends.artefact import PhaseArtefact, ScalarProblem
@@ -15,19 +15,23 @@ from oscc_sims import extrapolation, mobius
 _LARGEST_CHANGE = 1e-9
 
 
-def flow(problem: ScalarProblem, drive: ComplexArray) -> FloatArray:
-    """Increment of every target under a drive, shape (M,) [rad].
+def flow(problem: ScalarProblem, factor: float = 1.0) -> FloatArray:
+    """Increment of every target, shape (M,) [rad].
 
     One harmonic without detuning by closed form, all else by extrapolation.
+
+    Args:
+        problem: Targets of one stage.
+        factor: On drive and detuning alike, such as the +epsilon of a probe.
 
     Raises:
         UndecidedError: the integrator did not reach its accuracy.
     """
-    one = problem.harmonics.tolist() == [1] and not problem.detuning_rad.any()
-    if one:
+    drive, detuning = factor * problem.drive, factor * problem.detuning_rad
+    if problem.harmonics.tolist() == [1] and not detuning.any():
         return mobius.increment(problem.phi0_rad, drive[:, 0])
     moved, left = extrapolation.increment(
-        problem.phi0_rad, drive, problem.harmonics, problem.detuning_rad
+        problem.phi0_rad, drive, problem.harmonics, detuning
     )
     if not left < _LARGEST_CHANGE:
         raise UndecidedError(
@@ -43,9 +47,9 @@ def solve(problem: ScalarProblem) -> FloatArray:
     A probe takes half the difference of two flows, scaled by 1/epsilon.
     """
     if problem.update == "flow":
-        return problem.phi0_rad + flow(problem, problem.drive)
-    plus = flow(problem, problem.probe_epsilon * problem.drive)
-    minus = flow(problem, -problem.probe_epsilon * problem.drive)
+        return problem.phi0_rad + flow(problem)
+    plus = flow(problem, problem.probe_epsilon)
+    minus = flow(problem, -problem.probe_epsilon)
     out: FloatArray = problem.phi0_rad + (plus - minus) / (2 * problem.probe_epsilon)
     return out
 

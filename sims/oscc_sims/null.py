@@ -1,0 +1,29 @@
+"""Engine `null`: right shapes without content, every phase where it started."""
+
+from __future__ import annotations
+
+from oscc.observables import Observables
+from oscc_backends.artefact import PhaseArtefact
+
+
+class NullEngine:
+    """Engine that moves nothing, to test what stands around an engine.
+
+    Example:
+        >>> NullEngine().available()
+        (True, 'built in')
+    """
+
+    name = "null"
+
+    def available(self) -> tuple[bool, str]:
+        """Always there."""
+        return True, "built in"
+
+    def run(self, artefact: PhaseArtefact) -> Observables:
+        """Start phases of every stage, in place of those at its end."""
+        arrays = {}
+        for problem in artefact.problems:
+            shape = tuple(int(n) for n in problem.index.max(axis=0) + 1)
+            arrays[f"{problem.stage}.phase"] = problem.phi0_rad.reshape(shape)
+        return Observables(self.name, artefact.program, arrays, {})

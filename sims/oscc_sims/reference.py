@@ -1,0 +1,94 @@
+"""Engine `reference`: the scalar equations, one by one, in plain scipy.
+
+Slow and obviously right; fast engines of level 2 are tested against it.
+
+    dphi/dtau = detuning + sum_n |drive_n| sin(arg drive_n - n phi)
+"""
+
+from __future__ import annotations
+
+import cmath
+import math
+
+import numpy as np
+
+from oscc.arrays import FloatArray
+from oscc.errors import UndecidedError
+from oscc.observables import Observables
+from oscc_backends.artefact import PhaseArtefact, ScalarProblem
+
+_RTOL, _ATOL = 1e-12, 1e-12
+
+
+def increment(problem: ScalarProblem, target: int, factor: float = 1.0) -> float:
+    """Phase increment of one target over its dwell [rad].
+
+    Args:
+        problem: Targets of one stage.
+        target: Row of the target.
+        factor: On drive and detuning alike, such as the +epsilon of a probe.
+
+    Raises:
+        UndecidedError: the integrator did not reach the end of the dwell.
+    """
+    from scipy.integrate import solve_ivp
+
+    start = float(problem.phi0_rad[target])
+    detuning = factor * float(problem.detuning_rad[target])
+    terms = [
+        (int(n), *cmath.polar(factor * complex(drive)))
+        for n, drive in zip(problem.harmonics, problem.drive[target], strict=True)
+    ]
+
+    def slope(_: float, moved: FloatArray) -> list[float]:
+        phi = start + moved[0]
+        pull = sum(size * math.sin(angle - n * phi) for n, size, angle in terms)
+        return [detuning + pull]
+
+    found = solve_ivp(slope, (0.0, 1.0), [0.0], method="DOP853", rtol=_RTOL, atol=_ATOL)
+    if not found.success or found.t[-1] != 1.0:
+        raise UndecidedError(
+            f"stage {problem.stage} / target {target}: stopped at {found.t[-1]:.3g} "
+            f"of the dwell ({found.message})."
+        )
+    return float(found.y[0, -1])
+
+
+def solve(problem: ScalarProblem) -> FloatArray:
+    """Phase of every target at the end of the stage, shape (M,) [rad]."""
+    out = np.array(problem.phi0_rad)
+    for target in range(out.size):
+        if problem.update == "flow":
+            out[target] += increment(problem, target)
+            continue
+        size = problem.probe_epsilon
+        both = [increment(problem, target, sign * size) for sign in (1.0, -1.0)]
+        out[target] += (both[0] - both[1]) / (2.0 * size)
+    return out
+
+
+class ReferenceEngine:
+    """Engine of level 2 that takes its time.
+
+    Example:
+        >>> ReferenceEngine().available()
+        (True, 'built in')
+    """
+
+    name = "reference"
+
+    def available(self) -> tuple[bool, str]:
+        """Always there."""
+        return True, "built in"
+
+    def run(self, artefact: PhaseArtefact) -> Observables:
+        """Solve every target of an artefact.
+
+        Raises:
+            UndecidedError: an integrator did not reach the end of a dwell.
+        """
+        arrays = {}
+        for problem in artefact.problems:
+            shape = tuple(int(n) for n in problem.index.max(axis=0) + 1)
+            arrays[f"{problem.stage}.phase"] = solve(problem).reshape(shape)
+        return Observables(self.name, artefact.program, arrays, {})
