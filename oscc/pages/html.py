@@ -88,7 +88,9 @@ def _context(parts: ReportParts, beside: ReportParts | None) -> dict[str, Any]:
         if parts.evaluate is None
         else {
             "table": tables.evaluation_table(parts.evaluate),
-            "tokens": parts.evaluate["tokens"],
+            "layers": tables.layer_table(parts.evaluate),
+            "tokens": grouped(parts.evaluate["tokens"]),
+            "periods": tables.number(parts.evaluate.get("periods_per_stage")),
         },
         "pictures": _pictures(parts),
     }
@@ -124,7 +126,7 @@ def key_figures(parts: ReportParts) -> list[tuple[str, str, str]]:
     pairs = sum(coupled_pairs(stage) for stage in program.stages)
     cells = sum(s.targets + int(s.theta_rad.size) for s in program.stages)
     out = [
-        ("coupled pairs", grouped(pairs), f"{len(program.stages)} stages"),
+        ("coupled pairs", grouped(pairs), f"in {_stages(len(program.stages))}"),
         ("oscillators", grouped(cells), "targets and sources"),
     ]
     level = _level(parts.verdict, "circuit")
@@ -145,6 +147,10 @@ def key_figures(parts: ReportParts) -> list[tuple[str, str, str]]:
         delta = tables.number(parts.evaluate["delta_bpc"], 2)
         out.append(("bits per character", value, f"{delta} to digital"))
     return out
+
+
+def _stages(count: int) -> str:
+    return "1 stage" if count == 1 else f"{count} stages"
 
 
 def _level(verdict: Mapping[str, Any] | None, name: str) -> Mapping[str, Any] | None:

@@ -158,6 +158,8 @@ def _plain(content: Any) -> str:
         return "; ".join(f"{words(str(k))}: {_plain(v)}" for k, v in content.items())
     if isinstance(content, (list, tuple)):
         return ", ".join(_plain(v) for v in content)
+    if content is None:
+        return "–"
     return f"{content:.4g}" if isinstance(content, float) else str(content)
 
 
@@ -326,6 +328,15 @@ def break_even_line(energy: Mapping[str, Any]) -> str:
         f"At the same resistors and voltages a cell of {size} would cost as much as "
         f"int8; its thermal jitter would be {jitter}, {enough} the accuracy asked."
     )
+
+
+def layer_table(evaluate: Mapping[str, Any]) -> Table:
+    """Phase error by layer with the hardware in the loop, from `evaluate.json`."""
+    rows = [
+        (layer["stage"], angle(layer["rms_rad"]), str(layer["slips"]))
+        for layer in evaluate["layers"]
+    ]
+    return table(("stage", "rms phase error", "slips"), rows, (1, 2))
 
 
 def noise_lines(energy: Mapping[str, Any]) -> list[str]:

@@ -63,6 +63,8 @@ def _parts(program: Any, **changes: Any) -> ReportParts:
             "delta_se": 0.0004,
             "top1_agreement": 0.997,
             "kl_nats": 1e-4,
+            "periods_per_stage": 36.0,
+            "layers": [{"stage": "layer.0.coupling", "rms_rad": 5e-4, "slips": 2}],
         },
         "seen": seen,
     }
@@ -156,6 +158,7 @@ def test_page_says_what_the_files_say(page: str) -> None:
     assert "1.00 mrad" in page
     assert "2.1437" in page
     assert "0.0025 ± 0.0004" in page
+    assert "500 µrad" in page
     assert "making and turning the harmonics of a source" in page
     assert "Horowitz" in page
 
