@@ -78,26 +78,98 @@ def run_dwell(
         >>> round(float(seen.lead_rad[0]), 9)
         1.0
     """
+    plan = prepare_dwell(card, injection, periods, spread=spread)
+    return follow(plan, phi0_rad, threads=threads, energy=energy, kernel=kernel)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DwellPlan:
+    """What a dwell needs but for the start phases, to be run more than once.
+
+    Attributes:
+        cells: Device parameters of the lanes.
+        drive: What the kernels read.
+        sure: Lanes that the lanes kernel may take, shape (M,).
+    """
+
+    cells: segments.Cells
+    drive: Drive
+    sure: BoolArray
+
+
+def prepare_dwell(
+    card: Card,
+    injection: ComplexArray,
+    periods: int,
+    *,
+    spread: Mapping[str, FloatArray] | None = None,
+) -> DwellPlan:
+    """Everything of a dwell that does not depend on the start phases.
+
+    Args:
+        injection: As in `run_dwell`, like all other arguments.
+
+    Raises:
+        RequestError: shapes do not fit or values are not finite.
+
+    Example:
+        >>> from oscc.device import load_card
+        >>> card = load_card("vo2-two-state-6k")
+        >>> plan = prepare_dwell(card, np.zeros((1, 2), complex), 3)
+        >>> round(float(follow(plan, np.ones(1)).lead_rad[0]), 9)
+        1.0
+    """
+    current = np.asarray(injection, dtype=np.complex128)
+    require_shape("injection", current, (-1, -1), axes="(targets, orders)")
+    require_finite("injection", current)
+    if current.shape[1] < 1:
+        raise RequestError("Argument `injection` must have a column for order 0.")
+    if (current[:, 0].imag != 0).any():
+        raise RequestError("Argument `injection` must be real in order 0.")
+    if int(periods) != periods or periods < 1:
+        raise RequestError(
+            f"Argument `periods` must be a whole number >= 1, but is {periods!r}."
+        )
+    cell = segments.cells(card, current.shape[0], spread)
+    drive = segments.drive_of(cell, current, int(periods))
+    return DwellPlan(cell, drive, segments.monotone(cell, current))
+
+
+def follow(
+    plan: DwellPlan,
+    phi0_rad: FloatArray,
+    *,
+    threads: int = 1,
+    energy: bool = False,
+    kernel: str = "lanes",
+) -> DwellResult:
+    """Run a prepared dwell from start phases; arguments as in `run_dwell`.
+
+    Raises:
+        RequestError: shapes do not fit or values are not finite.
+        UndecidedError: a target could not be followed to the end of the dwell.
+    """
     require_choice("kernel", kernel, ("lanes", "scalar"))
-    current, start = _checked(injection, phi0_rad, periods)
-    cell = segments.cells(card, start.size, spread)
-    v, state, turns = segments.start_of(cell, start)
+    start = np.asarray(phi0_rad, dtype=np.float64)
+    wanted = f"({plan.sure.size} targets,)"
+    require_shape("phi0_rad", start, plan.sure.shape, axes=wanted)
+    require_finite("phi0_rad", start)
+    v, state, turns = segments.start_of(plan.cells, start)
     out = Lanes(
         v=v,
         state=state,
         ups=np.zeros(start.size, dtype=np.int64),
         energy=np.zeros((start.size, len(ENERGY_PARTS) if energy else 0)),
     )
-    drive = segments.drive_of(cell, current, int(periods))
-    fallback, steps = _run(drive, cell, out, kernel, threads)
+    fallback, steps = _run(plan, out, kernel, threads)
     lost = out.ups < 0
     if lost.any():
         raise UndecidedError(
             f"{int(lost.sum())} of {lost.size} targets could not be followed to the "
             f"end of the dwell, first target {int(lost.argmax())}."
         )
-    lead = segments.phase_in_cycle(cell, out.v, out.state)
-    lead += segments.TWO_PI * (turns + out.ups - int(periods))
+    lead = segments.phase_in_cycle(plan.cells, out.v, out.state)
+    lead += segments.TWO_PI * (turns + out.ups - plan.drive.periods)
     return DwellResult(
         lead_rad=lead,
         crossings=out.ups,
@@ -108,28 +180,26 @@ def run_dwell(
 
 
 def _run(
-    drive: Drive, cell: segments.Cells, out: Lanes, kernel: str, threads: int
+    plan: DwellPlan, out: Lanes, kernel: str, threads: int
 ) -> tuple[BoolArray, int]:
     """Run all targets; which of them fell back, and the evaluations in all."""
     everyone = np.arange(out.v.size)
     if kernel == "scalar":
-        steps = _scalar(drive, out, everyone, threads)
+        steps = _scalar(plan.drive, out, everyone, threads)
         return np.zeros(out.v.size, dtype=np.bool_), steps
     # the scalar kernel integrates the energies; phases stay those of the lanes kernel
     twin = out._replace(v=out.v.copy(), state=out.state.copy(), ups=out.ups.copy())
-    sure = segments.monotone(cell, drive.current)
-    steps = _lanes(drive, cell, out, np.flatnonzero(sure), threads)
-    fallback = ~sure | (out.ups < 0)
-    steps += _scalar(drive, out, np.flatnonzero(fallback), threads)
+    steps = _lanes(plan, out, np.flatnonzero(plan.sure), threads)
+    fallback = ~plan.sure | (out.ups < 0)
+    steps += _scalar(plan.drive, out, np.flatnonzero(fallback), threads)
     if out.energy.size:
-        steps += _scalar(drive, twin, np.flatnonzero(~fallback), threads)
+        steps += _scalar(plan.drive, twin, np.flatnonzero(~fallback), threads)
     return fallback, steps
 
 
-def _lanes(
-    drive: Drive, cell: segments.Cells, out: Lanes, lanes: IntArray, threads: int
-) -> int:
-    guess = segments.free_lengths(cell, out.v, out.state)
+def _lanes(plan: DwellPlan, out: Lanes, lanes: IntArray, threads: int) -> int:
+    drive = plan.drive
+    guess = segments.free_lengths(plan.cells, out.v, out.state)
     # blocks of one state save half a period each
     order = lanes[np.argsort(out.state[lanes].astype(np.int8), kind="stable")]
     return _spread_out(
@@ -151,23 +221,3 @@ def _spread_out(run: Callable[[IntArray], int], lanes: IntArray, threads: int) -
         return sum(run(part) for part in parts)
     with ThreadPoolExecutor(threads) as pool:
         return sum(pool.map(run, parts))
-
-
-def _checked(
-    injection: ComplexArray, phi0_rad: FloatArray, periods: int
-) -> tuple[ComplexArray, FloatArray]:
-    start = np.asarray(phi0_rad, dtype=np.float64)
-    current = np.asarray(injection, dtype=np.complex128)
-    require_shape("phi0_rad", start, (-1,), axes="(targets,)")
-    require_shape("injection", current, (start.size, -1), axes="(targets, orders)")
-    require_finite("phi0_rad", start)
-    require_finite("injection", current)
-    if current.shape[1] < 1:
-        raise RequestError("Argument `injection` must have a column for order 0.")
-    if (current[:, 0].imag != 0).any():
-        raise RequestError("Argument `injection` must be real in order 0.")
-    if int(periods) != periods or periods < 1:
-        raise RequestError(
-            f"Argument `periods` must be a whole number >= 1, but is {periods!r}."
-        )
-    return current, start

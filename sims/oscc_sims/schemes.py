@@ -23,7 +23,7 @@ from oscc.device.averaging import ripple_rad, second_order_currents, without_rip
 from oscc.device.card import Card
 from oscc.device.coupler import INJECTION_LIMIT, injection_A, require_injection
 from oscc.errors import RequestError
-from oscc_sims.circuit_dwell import run_dwell
+from oscc_sims.circuit_dwell import follow, prepare_dwell
 
 SCHEMES = ("plain", "extrapolated", "corrected")
 
@@ -81,15 +81,71 @@ class _Options:
     kernel: str
 
 
-@dataclass(slots=True, eq=False)
-class _Log:
-    """Read-outs and counts of the dwells run so far."""
+class _Run:
+    """The prepared dwells of one stage, with the read-outs so far.
 
-    starts: list[FloatArray]
-    ends: list[FloatArray]
-    lengths: list[int]
-    fallback: int
-    energy: list[FloatArray]
+    Every substep has the same current, the dwell over 2P periods half of it: the same
+    gain over twice the time.
+    """
+
+    def __init__(
+        self,
+        card: Card,
+        current: ComplexArray,
+        periods: int,
+        scheme: str,
+        options: _Options,
+    ) -> None:
+        self.card, self.current, self.options = card, current, options
+        lengths = (1, 2) if scheme == "extrapolated" else (1,)
+        self.plans = [
+            prepare_dwell(card, current / length, periods * length)
+            for length in lengths
+        ]
+        self.starts: list[FloatArray] = []
+        self.ends: list[FloatArray] = []
+        self.lengths: list[int] = []
+        self.fallback = 0
+        self.energy: list[FloatArray] = []
+
+    def dwell(self, phase: FloatArray, which: int = 0) -> FloatArray:
+        """Write, run and read one dwell; note it."""
+        plan = self.plans[which]
+        seen = follow(
+            plan,
+            phase,
+            threads=self.options.threads,
+            energy=self.options.energy,
+            kernel=self.options.kernel,
+        )
+        self.starts.append(phase)
+        self.ends.append(seen.lead_rad)
+        self.lengths.append(plan.drive.periods)
+        self.fallback += int(seen.fallback.sum())
+        if seen.energy_J is not None:
+            self.energy.append(seen.energy_J)
+        return seen.lead_rad
+
+
+def _plain(run: _Run, phase: FloatArray) -> FloatArray:
+    return run.dwell(phase)
+
+
+def _extrapolated(run: _Run, phase: FloatArray) -> FloatArray:
+    return -run.dwell(phase) + 2.0 * run.dwell(phase, which=1)
+
+
+def _corrected(run: _Run, phase: FloatArray) -> FloatArray:
+    """Write the phase with its ripple, take the ripple out of the phase read."""
+    written = phase + ripple_rad(run.card, run.current, phase)
+    return without_ripple(run.card, run.current, run.dwell(written))
+
+
+_SUBSTEPS: dict[str, Callable[[_Run, FloatArray], FloatArray]] = {
+    "plain": _plain,
+    "extrapolated": _extrapolated,
+    "corrected": _corrected,
+}
 
 
 def run_scheme(
@@ -147,30 +203,27 @@ def run_scheme(
         raise RequestError(
             f"Argument `substeps` must be a whole number >= 1, but is {substeps!r}."
         )
-    options = _Options(threads, energy, kernel)
     offset = None if detuning_rad is None else np.asarray(detuning_rad) / substeps
     current = injection_A(
         card, pull / substeps, harmonics, dwell_periods, detuning_rad=offset
     )
     if scheme == "corrected":
         current = second_order_currents(card, current)
-    # every substep has the same current, the long dwell half of it
     ratio = require_injection(card, current, limit=limit, where=where)
-    log = _Log([], [], [], 0, [])
+    options = _Options(threads, energy, kernel)
+    run = _Run(card, current, int(dwell_periods), scheme, options)
     phase = start
     for _ in range(int(substeps)):
-        phase = _SUBSTEPS[scheme](
-            card, current, phase, int(dwell_periods), options=options, log=log
-        )
+        phase = _SUBSTEPS[scheme](run, phase)
     return SchemeResult(
         phase_rad=phase,
-        start_rad=np.stack(log.starts, axis=1),
-        end_rad=np.stack(log.ends, axis=1),
-        dwell_periods=tuple(log.lengths),
+        start_rad=np.stack(run.starts, axis=1),
+        end_rad=np.stack(run.ends, axis=1),
+        dwell_periods=tuple(run.lengths),
         injection_ratio=ratio,
-        periods=sum(log.lengths),
-        fallback_lanes=log.fallback,
-        energy_J=np.stack(log.energy, axis=1) if energy else None,
+        periods=sum(run.lengths),
+        fallback_lanes=run.fallback,
+        energy_J=np.stack(run.energy, axis=1) if energy else None,
     )
 
 
@@ -238,68 +291,3 @@ def run_probe(
     ]
     moved = (runs[0].phase_rad - runs[1].phase_rad) / (2.0 * epsilon)
     return ProbeResult(moved, start + moved, runs[0], runs[1])
-
-
-def _dwell(
-    card: Card,
-    current: ComplexArray,
-    phase: FloatArray,
-    periods: int,
-    *,
-    options: _Options,
-    log: _Log,
-) -> FloatArray:
-    """Write, run and read one dwell; note it in the log."""
-    seen = run_dwell(
-        card,
-        current,
-        phase,
-        periods,
-        threads=options.threads,
-        energy=options.energy,
-        kernel=options.kernel,
-    )
-    log.starts.append(phase)
-    log.ends.append(seen.lead_rad)
-    log.lengths.append(periods)
-    log.fallback += int(seen.fallback.sum())
-    if seen.energy_J is not None:
-        log.energy.append(seen.energy_J)
-    return seen.lead_rad
-
-
-def _extrapolated(
-    card: Card,
-    current: ComplexArray,
-    phase: FloatArray,
-    periods: int,
-    *,
-    options: _Options,
-    log: _Log,
-) -> FloatArray:
-    """The long dwell has half the current: the same gain over twice the time."""
-    short = _dwell(card, current, phase, periods, options=options, log=log)
-    long = _dwell(card, 0.5 * current, phase, 2 * periods, options=options, log=log)
-    return 2.0 * long - short
-
-
-def _corrected(
-    card: Card,
-    current: ComplexArray,
-    phase: FloatArray,
-    periods: int,
-    *,
-    options: _Options,
-    log: _Log,
-) -> FloatArray:
-    """Write the phase with its ripple, take the ripple out of the phase read."""
-    written = phase + ripple_rad(card, current, phase)
-    read = _dwell(card, current, written, periods, options=options, log=log)
-    return without_ripple(card, current, read)
-
-
-_SUBSTEPS: dict[str, Callable[..., FloatArray]] = {
-    "plain": _dwell,
-    "extrapolated": _extrapolated,
-    "corrected": _corrected,
-}
