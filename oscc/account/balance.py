@@ -17,6 +17,7 @@ from oscc.device.cycle_energy import energy_per_period_J
 from oscc.errors import RequestError, UndecidedError
 from oscc.ir.plan import total_periods
 from oscc.ir.program import Program
+from oscc.ir.stage import Stage
 from oscc.observables import Observables
 from oscc.units import grouped
 
@@ -98,14 +99,16 @@ def measured(
                 f"{seen[engine].program[:8]}, not from {digest[:8]}. "
                 f"Run: oscc simulate BUILD --engine {engine}"
             )
-        entry = _entry(program, seen[engine], card)
+        entry = _entry(program, seen[engine], card, seen.get("circuit"))
         if entry is not None:
             out.append(entry)
     return out
 
 
-def _entry(program: Program, seen: Observables, card: Card) -> dict[str, Any] | None:
-    stages = [s for s in program.stages if f"{s.name}.supply_J" in seen.arrays]
+def _entry(
+    program: Program, seen: Observables, card: Card, circuit: Observables | None
+) -> dict[str, Any] | None:
+    stages = _with_energy(program, seen)
     if not stages:
         return None
     supply = [_per_target(seen, f"{s.name}.supply_J") for s in stages]
@@ -137,7 +140,30 @@ def _entry(program: Program, seen: Observables, card: Card) -> dict[str, Any] | 
         "reason": reason,
         "closed_form_J": closed,
         "over_closed_form": total / closed if closed > 0 else None,
+        "over_circuit": _over_circuit(stages, seen, circuit),
     }
+
+
+def _with_energy(program: Program, seen: Observables) -> list[Stage]:
+    return [s for s in program.stages if f"{s.name}.supply_J" in seen.arrays]
+
+
+def _over_circuit(
+    stages: list[Stage], seen: Observables, circuit: Observables | None
+) -> float | None:
+    """Supply energy over that of the circuit engine at the same targets."""
+    if circuit is None or circuit is seen:
+        return None
+    here = there = 0.0
+    for stage in stages:
+        name = f"{stage.name}.supply_J"
+        if name not in circuit.arrays or circuit.arrays[name].shape[0] != stage.targets:
+            return None
+        index = seen.index(stage.name, stage.phi0_rad.shape)
+        rows = np.ravel_multi_index(tuple(index.T), stage.phi0_rad.shape)
+        here += float(_per_target(seen, name).sum())
+        there += float(_per_target(circuit, name)[rows].sum())
+    return here / there
 
 
 def _per_target(seen: Observables, name: str) -> FloatArray:

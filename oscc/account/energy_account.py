@@ -185,6 +185,8 @@ def _measured_lines(energy: Mapping[str, Any]) -> list[str]:
             state = f"no balance: {entry['reason']}"
         ratio = entry["over_closed_form"]
         beside = "" if ratio is None else f", {ratio:.4f} of the closed form"
+        if entry.get("over_circuit") is not None:
+            beside += f", {entry['over_circuit']:.4f} of circuit"
         out.append(
             f"measured           {entry['engine']} {si_text(entry['supply_J'], 'J')} "
             f"({grouped(entry['targets'])} targets, {state}{beside})"

@@ -246,15 +246,17 @@ def measured_table(energy: Mapping[str, Any]) -> Table:
                 joule(entry["supply_J"]),
                 joule(entry["injected_J"]) if entry["injected_J"] is not None else "–",
                 number(entry.get("over_closed_form"), 5),
+                number(entry.get("over_circuit"), 5),
                 f"{error:.2g}" if error is not None else "–",
                 balanced,
             )
         )
     columns = (
         *("engine", "scope", "supply", "injected work", "over closed form"),
+        "over circuit, same targets",
         *("balance error", "balance"),
     )
-    return table(columns, rows, (2, 3, 4, 5))
+    return table(columns, rows, (2, 3, 4, 5, 6))
 
 
 def assumption_table(energy: Mapping[str, Any]) -> Table:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -145,3 +146,13 @@ def test_observables_of_another_program_are_refused() -> None:
     seen = _seen({"supply_J": [1.0]}, program="f" * 64)
     with pytest.raises(RequestError, match="made from program ffffffff"):
         account(two_token_program(), {"circuit": seen})
+
+
+def test_a_sample_is_set_beside_the_same_targets_of_the_circuit_run() -> None:
+    whole = _seen({"supply_J": [1e-9, 4e-9], "injected_J": [0.0, 0.0]})
+    sample = _seen({"index": [[1, 0]], "supply_J": [4.02e-9], "injected_J": [0.0]})
+    sample = dataclasses.replace(sample, engine="ngspice")
+    seen = {"circuit": whole, "ngspice": sample}
+    circuit, ngspice = account(two_token_program(), seen).measured
+    assert circuit["over_circuit"] is None
+    assert ngspice["over_circuit"] == pytest.approx(1.005, rel=1e-9)
