@@ -11,7 +11,8 @@ from pathlib import Path
 from setup_run import SetupError, last_line, run, say
 
 PROGRAMS = {"ngspice": "OSCC_NGSPICE", "gnucap": "OSCC_GNUCAP"}
-PACKAGES = ("ngspice", "libngspice0", "gnucap")
+# without its plug-ins, which apt only recommends, gnucap starts and runs nothing
+PACKAGES = ("ngspice", "libngspice0", "gnucap", "gnucap-default-plugins0")
 LISTS = Path("/var/lib/apt/lists")
 DAY = 86_400.0
 
@@ -23,6 +24,8 @@ def missing(mode: str) -> list[str]:
         for name, variable in PROGRAMS.items()
         if not shutil.which(os.environ.get(variable) or name)
     ]
+    if "gnucap" not in found and not _gnucap_has_plugins():
+        found.append("gnucap's plug-ins")
     if mode == "required" and not _library_loads():
         found.append("libngspice")
     return found
@@ -101,6 +104,12 @@ def _library_loads() -> bool:
     except OSError:
         return False
     return True
+
+
+def _gnucap_has_plugins() -> bool:
+    program = os.environ.get(PROGRAMS["gnucap"]) or "gnucap"
+    _, output = run([program, "--version"])
+    return "plugin not found" not in output
 
 
 def _named(names: list[str]) -> str:
