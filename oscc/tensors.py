@@ -52,6 +52,11 @@ def encode(
                 raise RequestError(f"Two arrays would both be stored as `{key}`.")
             # asarray keeps shape (), where ascontiguousarray would make it (1,)
             plain[key] = np.asarray(part, order="C")
+    for name in arrays:
+        if name.endswith(".re") and f"{name[:-3]}.im" in arrays:
+            raise RequestError(
+                f"`{name}` and its `.im` would be read as `{name[:-3]}`."
+            )
     return _sorted_header(save(plain, dict(metadata)))
 
 
@@ -148,6 +153,10 @@ def _wide(part: Any) -> npt.NDArray[Any]:
 
 def _metadata(data: bytes, where: str) -> dict[str, str]:
     found = _header(data, where).get("__metadata__", {})
+    if not isinstance(found, dict):
+        raise RequestError(
+            f"`{where}` is not a whole safetensors file: its metadata is no mapping."
+        )
     return {str(key): str(value) for key, value in found.items()}
 
 
@@ -163,7 +172,7 @@ def _header(data: bytes, where: str) -> dict[str, Any]:
         )
     try:
         header = json.loads(data[8 : 8 + length])
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise RequestError(f"`{where}` is not a safetensors file: {error}.") from error
     return header if isinstance(header, dict) else {}
 
@@ -173,7 +182,10 @@ def _joined(arrays: Arrays) -> Arrays:
     for name in arrays:
         stem = name.removesuffix(".re")
         if stem != name and f"{stem}.im" in arrays:
-            out[stem] = out.pop(name) + 1j * out.pop(f"{stem}.im")
+            # not re + 1j * im, which turns an infinite part into NaN
+            joined = np.empty(arrays[name].shape, np.complex128)
+            joined.real, joined.imag = out.pop(name), out.pop(f"{stem}.im")
+            out[stem] = joined
     return out
 
 
