@@ -190,6 +190,4 @@ def _notes(program: Program) -> tuple[str, ...]:
 def _omitted(program: Program) -> tuple[str, ...]:
     words = {stage.fidelity for stage in program.stages}
     out = [_OMITTED_BY_FIDELITY[w] for w in sorted(words) if w in _OMITTED_BY_FIDELITY]
-    if any(stage.scheme == "corrected" for stage in program.stages):
-        out.append("bias of the second-order currents")
     return (*out, *_OMITTED)

@@ -117,6 +117,38 @@ def class_a_energy_J(card: Card, strength: FloatArray, stage: Stage) -> FloatArr
     return out
 
 
+def second_order_energy_J(stage: Stage, card: Card) -> float:
+    """Supply energy of the second-order currents of the scheme `corrected`.
+
+        E = sum_dwells sum_targets Vdd sum_q |I_q - I_q,first| P T0
+
+    The field is summed before, on the host; no pair has an element of its own.
+
+    Example:
+        >>> from oscc.device import load_card
+        >>> from oscc.testing.energy import two_token_stage
+        >>> second_order_energy_J(two_token_stage(), load_card("vo2-two-state-6k"))
+        0.0
+    """
+    if stage.scheme != "corrected":
+        return 0.0
+    from oscc.device.averaging import second_order_currents
+    from oscc.device.coupler import injection_A
+    from oscc.ir.interpret import field
+
+    real, imaginary = field(stage)
+    both = np.asarray(stage.gain_rad * (real + 1j * imaginary), dtype=np.complex128)
+    pull = both.reshape(len(stage.harmonics), -1).T
+    total = 0.0
+    for dwell in dwells(stage):
+        first = injection_A(card, dwell.gain * pull, stage.harmonics, dwell.periods)
+        added = second_order_currents(card, first)
+        added[:, : first.shape[1]] -= first
+        seconds = dwell.periods * period_s(card)
+        total += card.vdd_V * seconds * float(np.abs(added).sum())
+    return total
+
+
 def _couplers(
     stage: Stage, card: Card, known: Mapping[str, Assumption]
 ) -> tuple[float, float]:
@@ -126,8 +158,9 @@ def _couplers(
     by_pair = stage.fidelity in ("pairwise", "passive")
     strength = strength_by_harmonic(stage) if by_pair else field_by_harmonic(stage)
     injected = factor * float(class_a_energy_J(card, strength, stage).sum())
+    second = bias * second_order_energy_J(stage, card)
     if stage.fidelity != "oscillators":
-        return injected, injected
+        return injected + second, injected
     settle = known["settle_periods"].value * len(dwells(stage))
     seconds = (total_periods(stage) + settle) * period_s(card)
     rows = weight_strength(stage)
@@ -139,7 +172,7 @@ def _couplers(
     peaks = 2.0 * np.abs(waveform_series(card, np.array(channels))).sum()
     shapers = known["shaper_S"].value * float(peaks * rows.sum())
     power = bias * card.vdd_V * seconds
-    return injected + power * (weights + shapers), power * weights
+    return injected + second + power * (weights + shapers), power * weights
 
 
 def _words(stage: Stage, counts: PairCounts) -> tuple[int, int]:

@@ -21,6 +21,7 @@ from oscc.account.pairs import (
 from oscc.account.stages import (
     class_a_energy_J,
     hold_energy_per_period_J,
+    second_order_energy_J,
     stage_energy,
 )
 from oscc.device import Card, load_card
@@ -232,3 +233,19 @@ def test_detuning_draws_its_trim_current() -> None:
 def test_energy_of_the_20k_card() -> None:
     causes = _energy(two_token_stage(), card="vo2-two-state-20k", **BARE)
     assert causes["target_oscillators"] == pytest.approx(2 * 20 * E0_20K, rel=1e-5)
+
+
+def test_second_order_currents_are_priced_by_their_published_size() -> None:
+    """I_0 = 454 A^-1 |I_1|^2 and I_2 = (3390 + 1080i) A^-1 I_1^2 on the 20k card."""
+    card, gain, periods = load_card("vo2-two-state-20k"), 0.3, 20
+    stage = two_token_stage(
+        scheme="corrected",
+        dwell_periods=periods,
+        theta_rad=np.full((2, 1), 0.7),
+        gain_rad=np.array([[gain], [0.0]]),
+    )
+    seconds = periods * 7.123235781181e-07
+    first = gain / (seconds * 7.759006e9)
+    wanted = 5.0 * seconds * (454.0 + abs(3390.0 + 1080.0j)) * first**2
+    # The figures are given to within 0.3 %.
+    assert second_order_energy_J(stage, card) == pytest.approx(wanted, rel=5e-3)
