@@ -46,6 +46,7 @@ def run(
         status, output = done.returncode, done.stdout
     except OSError as error:
         status, output = 127, f"{command[0]}: {error}\n"
+    LOG.parent.mkdir(parents=True, exist_ok=True)
     with LOG.open("a", encoding="utf-8") as log:
         log.write(f"$ {' '.join(command)}\n{output}[exit {status}]\n")
     return status, output

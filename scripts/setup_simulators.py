@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import shutil
+import subprocess
 import time
 from pathlib import Path
 
@@ -108,8 +109,16 @@ def _library_loads() -> bool:
 
 def _gnucap_has_plugins() -> bool:
     program = os.environ.get(PROGRAMS["gnucap"]) or "gnucap"
-    _, output = run([program, "--version"])
-    return "plugin not found" not in output
+    done = subprocess.run(
+        [program, "--version"],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
+        timeout=30,
+    )
+    return "plugin not found" not in done.stdout + done.stderr
 
 
 def _named(names: list[str]) -> str:
