@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from oscc import tensors
-from oscc.arrays import FloatArray, IntArray
-from oscc.errors import RequestError
+from oscc.arrays import FloatArray, IntArray, frozen
+from oscc.errors import RequestError, ToolError
 
 FORMAT = "oscc.observables/1"
 
@@ -32,12 +32,29 @@ class Observables:
         program: Digest of the program.
         arrays: Read-only arrays by name.
         facts: Figures of the run that repeat exactly: counts, settings, versions.
+
+    Raises:
+        ToolError: an engine gave a value that is not finite.
     """
 
     engine: str
     program: str
     arrays: Mapping[str, npt.NDArray[Any]]
     facts: Mapping[str, Any]
+
+    def __post_init__(self) -> None:
+        kept = {}
+        for name, array in self.arrays.items():
+            values = np.asarray(array)
+            bad = ~np.isfinite(values)
+            if bad.any():
+                first = tuple(int(i) for i in np.argwhere(bad)[0])
+                raise ToolError(
+                    f"The {self.engine} run gave {int(bad.sum())} values of `{name}` "
+                    f"that are not finite, first at {first}: no number is offered."
+                )
+            kept[name] = frozen(values, values.dtype)
+        object.__setattr__(self, "arrays", kept)
 
     def phase(self, stage: str) -> FloatArray:
         """Phases of a stage, shape (T, K), or (M,) where `index` says which.
@@ -95,9 +112,13 @@ def load(path: Path) -> Observables:
             f"`{path}` has format {metadata.get('format')!r}, "
             f"but this version reads {FORMAT!r}."
         )
+    try:
+        facts = json.loads(metadata.get("facts", "{}"))
+    except json.JSONDecodeError as error:
+        raise RequestError(f"`{path}` has malformed facts: {error}.") from error
     return Observables(
         engine=metadata.get("engine", ""),
         program=metadata.get("program", ""),
         arrays=arrays,
-        facts=json.loads(metadata.get("facts", "{}")),
+        facts=facts,
     )
