@@ -12,7 +12,7 @@ export NO_MKDOCS_2_WARNING := 1
 
 .DEFAULT_GOAL := help
 .PHONY: help demo install test test-all lint types tests doctest docs format check \
-        check-fast bench wheel readme lock clean distclean env-demo env-dev env-tests
+        check-fast bench wheel readme reference lock clean distclean env-demo env-dev env-tests
 
 help: ## list what can be made
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -60,6 +60,9 @@ wheel: env-dev ## build the wheel and run the tests against it, outside this tre
 
 readme: env-demo ## paste the figures of build/demo into README.md
 	@$(PY) scripts/readme.py
+
+reference: env-dev ## rewrite the pages made from the command line
+	@$(PY) scripts/reference.py
 
 lock: env-dev ## rewrite requirements/*.txt from pyproject.toml
 	@$(PY) scripts/lock.py

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from oscc.errors import RequestError
 
 if TYPE_CHECKING:
     from oscc.ir.program import Program
+    from oscc.ir.stage import Stage
 
 _DEVICE, _ACCURACY = {"group": "Device"}, {"group": "Accuracy"}
 
@@ -143,52 +145,60 @@ def _request(run: Run) -> Any:
     return CompileRequest(**fields, seed=run.config.seed, threads=run.jobs)
 
 
+_COLUMNS = (
+    "stage",
+    "targets",
+    "coupled pairs",
+    "harmonics",
+    "update",
+    "scheme",
+    "dwell",
+)
+
+
 def _show(program: Program, out: Path, seconds: float) -> None:
-    from oscc.ir.plan import total_periods
-    from oscc.ir.views import coupled_pairs
-    from oscc.units import grouped, si_text
+    from oscc.units import grouped
 
     say(
         f"{program.family} · {grouped(int(program.tokens.size))} tokens · "
         f"device {program.device.get('name')}"
     )
-    rows = []
-    for stage in program.stages:
-        harmonics = max(int(c.harmonics.max()) for c in stage.couplings)
-        rows.append(
-            (
-                stage.name,
-                grouped(stage.targets),
-                grouped(coupled_pairs(stage)),
-                str(harmonics),
-                stage.update,
-                f"{stage.scheme} {stage.substeps} x {stage.dwell_periods}",
-                f"{total_periods(stage)} T",
-            )
-        )
-    columns = (
-        "stage",
-        "targets",
-        "coupled pairs",
-        "harmonics",
-        "update",
-        "scheme",
-        "dwell",
-    )
-    table(columns, rows, right=(1, 2, 3, 6))
+    table(_COLUMNS, [_row(stage) for stage in program.stages], right=(1, 2, 3, 6))
     for record in program.provenance.get("passes", ()):
         for stage in record.get("stages", ()):
-            if stage.get("predicted_rms_rad") is not None:
-                asked = si_text(program.accuracy_rad, "rad")
-                found = si_text(stage["predicted_rms_rad"], "rad")
-                say(f"{stage['stage']}: predicted {found} rms (asked {asked})")
-            if stage.get("share_of_limit") is not None:
-                share = f"{stage['share_of_limit']:.2f}"
-                say(f"{stage['stage']}: largest injection {share} of the card's limit")
+            for line in _lines(stage, program.accuracy_rad):
+                say(f"{stage['stage']}: {line}")
     for note in program.notes:
         say(f"note: {note}")
     say(f"wrote {wrote(out)}: {_files(out)}   [{seconds:.1f} s]")
     say(f"next: oscc verify {wrote(out)}")
+
+
+def _row(stage: Stage) -> tuple[str, ...]:
+    from oscc.ir.plan import total_periods
+    from oscc.ir.views import coupled_pairs
+    from oscc.units import grouped
+
+    return (
+        stage.name,
+        grouped(stage.targets),
+        grouped(coupled_pairs(stage)),
+        str(max(int(c.harmonics.max()) for c in stage.couplings)),
+        stage.update,
+        f"{stage.scheme} {stage.substeps} x {stage.dwell_periods}",
+        f"{total_periods(stage)} T",
+    )
+
+
+def _lines(stage: Mapping[str, Any], asked_rad: float) -> Iterator[str]:
+    """What the passes found out about a stage."""
+    from oscc.units import si_text
+
+    if stage.get("predicted_rms_rad") is not None:
+        found = si_text(stage["predicted_rms_rad"], "rad")
+        yield f"predicted {found} rms (asked {si_text(asked_rad, 'rad')})"
+    if stage.get("share_of_limit") is not None:
+        yield f"largest injection {stage['share_of_limit']:.2f} of the card's limit"
 
 
 def _files(out: Path) -> str:
