@@ -124,7 +124,7 @@ def pairwise(
     """Sections of the pair terms into node `y`, and ampere per volt there."""
     full = sum(float(np.abs(t.unit_A).sum()) for t in pull.routes) + abs(pull.offset_A)
     full = full or 1.0
-    sources: list[Element] = []
+    sources: list[Element] = [*_offset_source(pull)]
     weights: list[Element] = []
     shaper: list[Element] = [Resistor("r_y", "y", "0", SUM_OHM)]
     for terms in pull.routes:
@@ -160,7 +160,7 @@ def pairwise(
         Section(
             "shaper",
             "sum of each harmonic and route, then all into y",
-            (*shaper, *_offset(pull, full)),
+            (*shaper, *_offset_share(pull, full)),
         ),
     ), full
 
@@ -171,7 +171,7 @@ def summed(
     """Sections of one source a harmonic into node `y`, and ampere per volt there."""
     phasors = pull.phasors_A()
     full = sum(abs(value) for value in phasors.values()) + abs(pull.offset_A) or 1.0
-    sources: list[Element] = []
+    sources: list[Element] = [*_offset_source(pull)]
     shaper: list[Element] = [Resistor("r_y", "y", "0", SUM_OHM)]
     for order, value in sorted(phasors.items()):
         wave = sine(timing, window, order, cmath.phase(value))
@@ -181,18 +181,24 @@ def summed(
         shaper.append(Transconductor(f"g_x_{order}", "0", "y", node, "0", share))
     return (
         Section("source", "one a harmonic: the host did the sum", tuple(sources)),
-        Section("shaper", "all harmonics into y", (*shaper, *_offset(pull, full))),
+        Section(
+            "shaper", "all harmonics into y", (*shaper, *_offset_share(pull, full))
+        ),
     ), full
 
 
-def _offset(pull: Pull, full: float) -> tuple[Element, ...]:
+def _offset_source(pull: Pull) -> tuple[Element, ...]:
+    """The direct current of a detuning as a source of one volt."""
+    if not pull.offset_A:
+        return ()
+    return (VoltageSource("v_detuning", "u_detuning", "0", Dc(1.0)),)
+
+
+def _offset_share(pull: Pull, full: float) -> tuple[Element, ...]:
     if not pull.offset_A:
         return ()
     share = pull.offset_A / full / SUM_OHM
-    return (
-        VoltageSource("v_detuning", "u_detuning", "0", Dc(1.0)),
-        Transconductor("g_detuning", "0", "y", "u_detuning", "0", share),
-    )
+    return (Transconductor("g_detuning", "0", "y", "u_detuning", "0", share),)
 
 
 def gate(timing: Timing, window: Window, ampere_per_volt: float, node: str) -> Section:

@@ -15,12 +15,13 @@ import numpy as np
 from oscc.config import environment
 from oscc.errors import ToolError
 from oscc_netlists.deck import Deck
+from oscc_netlists.element import Dc, VoltageSource
 from oscc_sims.gnucap_output import faults, read_table
 from oscc_sims.process import Children, Finished
 from oscc_sims.rawfile import Plot, transient
 
 DECK_FILE, RAW_FILE = "deck.cir", "out.raw"
-LARGEST_V = 1e3
+LARGEST_OF_SUPPLY = 100.0
 _NGSPICE_FAULT = re.compile(
     r"error|abort|singular|too small|failed|unknown|can't|no such", re.IGNORECASE
 )
@@ -139,10 +140,20 @@ def check_waveforms(deck: Deck, plot: Plot, log: str = "") -> None:
         raise SimulatorFault(
             f"stopped at {reached * 1e6:.4g} of {wanted * 1e6:.4g} us", log, reached
         )
+    bound = LARGEST_OF_SUPPLY * _supply_V(deck)
     for vector in deck.circuit.vectors:
         size = float(np.abs(plot.column(str(vector))).max())
-        if vector.kind == "v" and size > LARGEST_V:
+        if vector.kind == "v" and size > bound:
             raise SimulatorFault(f"{vector} reached {size:.3g} V", log, reached)
+
+
+def _supply_V(deck: Deck) -> float:
+    levels = [
+        abs(e.wave.level)
+        for e in deck.circuit.elements()
+        if isinstance(e, VoltageSource) and isinstance(e.wave, Dc)
+    ]
+    return max(levels, default=1.0)
 
 
 def _faults(deck: Deck, done: Finished) -> str:
