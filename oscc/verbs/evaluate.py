@@ -17,6 +17,8 @@ import numpy as np
 from oscc.arrays import FloatArray
 from oscc.errors import RequestError
 from oscc.ir.stage import Stage
+from oscc.ladder.agreement import bits as bits_of
+from oscc.ladder.agreement import divergence_nats, log_softmax, top1
 from oscc.ladder.levels import SLIP_RAD
 from oscc.passes.options import PassOptions, Scheme
 from oscc.verbs.compile import CompileRequest, pass_options
@@ -238,37 +240,16 @@ def _compare(loop: _Loop, engine: str, held_out: Any, corpus: str) -> dict[str, 
         logs = {}
         for name, step in columns.items():
             logits = forward_with(loop.model.model, batch[:, :-1], step)
-            logs[name] = _log_softmax(logits)
-            bits[name].append(_bits(logs[name], batch[:, 1:]))
+            logs[name] = log_softmax(logits)
+            bits[name].append(bits_of(logs[name], batch[:, 1:]))
             loop.options.progress(name, min(first + len(batch), total), total)
-        agree.append(_agreement(logs["digital"], logs[engine]))
-        divergence.append(_divergence(logs["digital"], logs[engine]))
+        agree.append(top1(logs["digital"], logs[engine]))
+        divergence.append(divergence_nats(logs["digital"], logs[engine]))
     joined = {name: np.concatenate(parts) for name, parts in bits.items()}
     return _content(loop, engine, joined, corpus) | {
         "top1_agreement": float(np.concatenate(agree).mean()),
         "kl_nats": float(np.concatenate(divergence).mean()),
     }
-
-
-def _log_softmax(logits: FloatArray) -> FloatArray:
-    shifted = logits - logits.max(axis=-1, keepdims=True)
-    out: FloatArray = shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
-    return out
-
-
-def _bits(logs: FloatArray, following: Any) -> FloatArray:
-    chosen = np.take_along_axis(logs, following[..., None], axis=-1)[..., 0]
-    out: FloatArray = -chosen / np.log(2.0)
-    return out
-
-
-def _agreement(one: FloatArray, other: FloatArray) -> FloatArray:
-    return np.asarray(one.argmax(-1) == other.argmax(-1), dtype=np.float64)
-
-
-def _divergence(one: FloatArray, other: FloatArray) -> FloatArray:
-    out: FloatArray = (np.exp(one) * (one - other)).sum(axis=-1)
-    return out
 
 
 def _content(

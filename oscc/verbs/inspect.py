@@ -80,7 +80,7 @@ def inspect_build(path: Path, pair: str | None = None) -> dict[str, Any]:
 
     folder = BuildFolder.open(path)
     program = folder.program()
-    content = {
+    content: dict[str, Any] = {
         "format": "oscc.inspect/1",
         "kind": "build",
         "engines": list(folder.engines()),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from oscc.arrays import FloatArray
 from oscc.build import BuildFolder
@@ -19,7 +19,11 @@ from oscc.ladder.gap import causes
 from oscc.ladder.levels import LevelResult, StageErrors, compare, compare_dwells, judge
 from oscc.ladder.verdict import Verdict
 from oscc.observables import Observables
+from oscc.verbs.closed_loop import ClosedLoop
 from oscc.verbs.simulate import SimulateOptions, simulate, simulate_into
+
+if TYPE_CHECKING:
+    from oscc.checkpoint import LoadedCheckpoint
 
 DEFAULT_LEVELS = ("ir", "phase", "circuit")
 LEVELS = ("ir", "phase", "circuit", "spice")
@@ -40,12 +44,14 @@ class VerifyOptions:
         tolerance_rad: Largest rms error by level, in the place of the program's own.
         simulate: How engines are run.
         tile: Whether the oscillator tile of fidelity `oscillators` is run too.
+        model: The checkpoint, for a closed loop; None judges the open loop.
     """
 
     levels: Sequence[str] = DEFAULT_LEVELS
     tolerance_rad: Mapping[str, float] = field(default_factory=dict)
     simulate: SimulateOptions = field(default_factory=SimulateOptions)
     tile: bool = False
+    model: LoadedCheckpoint | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +106,10 @@ def judge_all(program: Program, run: Runner, options: VerifyOptions) -> Verdict:
         RequestError: an unknown level.
     """
     wanted = [one for word in options.levels for one in _levels(word, program, options)]
+    loop = None
+    if options.model is not None:
+        loop = ClosedLoop(program, options.model, options.simulate.jobs)
+        run = cached(loop.run)
     results: list[LevelResult] = []
     gates: list[Convergence] = []
     used: dict[str, Observables] = {}
@@ -116,8 +126,22 @@ def judge_all(program: Program, run: Runner, options: VerifyOptions) -> Verdict:
         fidelity=program.stages[0].fidelity,
         ideal_elements=_ideal_elements(used),
         fidelity_gap=tile,
+        loop="open" if loop is None else "closed",
+        model=None if loop is None else loop.agreement(list(loop.logits)[-1]),
         notes=program.notes,
     )
+
+
+def cached(run: Runner) -> Runner:
+    """The runner, asked once for each engine."""
+    kept: dict[str, Observables] = {}
+
+    def once(engine: str) -> Observables:
+        if engine not in kept:
+            kept[engine] = run(engine)
+        return kept[engine]
+
+    return once
 
 
 def _tile(program: Program, options: VerifyOptions) -> dict[str, Any]:
@@ -241,13 +265,7 @@ def verify_folder(build: Path, options: VerifyOptions = VerifyOptions()) -> Verd
     folder = BuildFolder.open(build)
     with folder.locked():
         program = folder.program()
-        cache: dict[str, Observables] = {}
-
-        def run(engine: str) -> Observables:
-            if engine not in cache:
-                cache[engine] = _from_folder(folder, program, engine, options)
-            return cache[engine]
-
+        run = cached(lambda engine: _from_folder(folder, program, engine, options))
         verdict = judge_all(program, run, options)
         folder.write_json("verify.json", verdict.to_json())
     return verdict

@@ -1,0 +1,143 @@
+"""Closed loop: every layer runs on the phases that the engine gave the one before.
+
+The open loop judges each stage on the digital layer's own input. Here the host
+operations of the model run in between, so that what one layer gets wrong is what the
+next one sees.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from oscc.arrays import FloatArray
+from oscc.errors import RequestError
+from oscc.ir.interpret import interpret
+from oscc.ir.program import Program
+from oscc.ir.stage import Stage
+from oscc.ladder.agreement import bits, divergence_nats, log_softmax, top1
+from oscc.observables import Observables
+
+if TYPE_CHECKING:
+    from oscc.checkpoint import LoadedCheckpoint
+    from oscc.trace import LayerTrace
+
+ENGINES = ("ir", "phase", "circuit")
+
+
+@dataclass(slots=True, eq=False)
+class ClosedLoop:
+    """A program's model with its coupling steps on an engine, run once an engine.
+
+    Args:
+        program: Says how each stage is run; layers it lacks stay digital.
+        model: The checkpoint that the program was compiled from.
+        threads: Worker threads; no result depends on it.
+
+    Raises:
+        RequestError: the checkpoint is another one.
+    """
+
+    program: Program
+    model: LoadedCheckpoint
+    threads: int = 1
+    logits: dict[str, FloatArray] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        wanted = self.program.provenance.get("checkpoint_sha256")
+        if wanted != self.model.digest:
+            raise RequestError(
+                f"The program was compiled from checkpoint {str(wanted)[:8]}, this one "
+                f"is {self.model.digest[:8]}. Give the checkpoint it was compiled from."
+            )
+
+    def run(self, engine: str) -> Observables:
+        """Phases of every stage with the engine in the loop.
+
+        Raises:
+            RequestError: the engine cannot run in the loop, or a target needs more
+                injection than the card allows.
+            UndecidedError: the engine could not reach its accuracy.
+        """
+        from oscc.trace import forward_with
+
+        if engine not in ENGINES:
+            raise RequestError(
+                f"{engine} runs sampled targets alone, so it has no closed loop. "
+                f"Ask for levels {', '.join(ENGINES)}, or drop --closed-loop."
+            )
+        phases: dict[str, FloatArray] = {}
+
+        def step(number: int, layer: LayerTrace) -> FloatArray:
+            stage = self._stage(number, layer)
+            if stage is None:
+                return layer.next_rad
+            phases[f"{stage.name}.phase"] = self._solve(stage, engine)
+            return phases[f"{stage.name}.phase"]
+
+        tokens = self.program.tokens[None]
+        self.logits[engine] = forward_with(self.model.model, tokens, step)[0]
+        return Observables(engine, self.program.digest(), phases, {"loop": "closed"})
+
+    def _stage(self, number: int, layer: LayerTrace) -> Stage | None:
+        """The program's stage of a layer, on the phases that the loop brought."""
+        from oscc.lower import lower_layer
+
+        name = f"layer.{number}.coupling"
+        known = {stage.name: stage for stage in self.program.stages}
+        if name not in known:
+            return None
+        config = self.model.config
+        fresh = lower_layer(
+            config.family,
+            config.update,
+            number,
+            layer,
+            successor=config.successor,
+        )
+        return replace(
+            known[name],
+            theta_rad=fresh.theta_rad,
+            phi0_rad=fresh.phi0_rad,
+            gain_rad=fresh.gain_rad,
+            couplings=fresh.couplings,
+            digital_rad=fresh.digital_rad,
+        )
+
+    def _solve(self, stage: Stage, engine: str) -> FloatArray:
+        if engine == "ir":
+            return interpret(stage)
+        if engine == "phase":
+            from oscc_backends import phase
+            from oscc_sims.phase import solve as solve_phase
+
+            return solve_phase(phase.problem(stage)).reshape(stage.phi0_rad.shape)
+        from oscc.device.card_file import card_from_mapping
+        from oscc_backends import circuit
+        from oscc_sims.circuit import solve as solve_circuit
+
+        card = card_from_mapping(self.program.device, "the program's device card")
+        found, _ = solve_circuit(card, circuit.problem(stage), threads=self.threads)
+        return found.reshape(stage.phi0_rad.shape)
+
+    def agreement(self, engine: str) -> dict[str, Any]:
+        """How the whole model on an engine agrees with the digital one.
+
+        The text itself is the judge: each token but the last predicts the next.
+        """
+        from oscc.trace import forward_with
+
+        tokens = self.program.tokens
+        one = log_softmax(forward_with(self.model.model, tokens[None], None)[0])
+        other = log_softmax(self.logits[engine])
+        costs = [
+            bits(logs[:-1], tokens[1:]) if tokens.size > 1 else None
+            for logs in (one, other)
+        ]
+        return {
+            "engine": engine,
+            "top1_agreement": float(top1(one, other).mean()),
+            "kl_nats": float(divergence_nats(one, other).mean()),
+            "bpc_digital": None if costs[0] is None else float(costs[0].mean()),
+            "bpc_hardware": None if costs[1] is None else float(costs[1].mean()),
+        }
