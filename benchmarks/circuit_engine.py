@@ -2,7 +2,9 @@
 
 Every method runs the same targets of one cell under a drive as trained layers have it,
 on one thread, in CPU time: median of interleaved repeats. The error of each is its
-largest phase difference against DOP853 with events at 1e-13 and short steps.
+largest phase difference against DOP853 with events at 1e-13 and short steps. SPICE
+programs, where they are installed, run two of these targets over a longer dwell, start
+of the program included; their error is against the engine.
 
     python benchmarks/circuit_engine.py [--out FILE]
 """
@@ -10,7 +12,9 @@ largest phase difference against DOP853 with events at 1e-13 and short steps.
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import platform
+import resource
 import statistics
 import time
 from collections.abc import Callable
@@ -25,11 +29,20 @@ from scipy.integrate import solve_ivp
 from oscc.arrays import ComplexArray, FloatArray
 from oscc.device import Card, load_card
 from oscc.device.coupler import injection_A, injection_ratio
-from oscc.device.piecewise import omega, phase_of, waveform_V
+from oscc.device.piecewise import omega, period_s, phase_of, waveform_V
+from oscc.errors import ToolError
 from oscc.files import dump_json, write_atomic
 from oscc.seeds import stream
+from oscc_netlists.couplers import Pull, RouteTerms
+from oscc_netlists.deck import Deck, target_deck
+from oscc_netlists.settings import DIALECTS, Settings, default_settings
+from oscc_netlists.timing import Timing
+from oscc_sims.calibration import calibrate
 from oscc_sims.circuit_dwell import run_dwell
+from oscc_sims.process import Children
+from oscc_sims.readout import increment_rad
 from oscc_sims.schemes import run_scheme
+from oscc_sims.simulator import SimulatorFault, program_path, run_deck, version
 
 OUT = Path(__file__).parent / "results" / "circuit_engine.json"
 CARD = "vo2-two-state-6k"
@@ -38,6 +51,7 @@ PERIODS = 20
 REPEATS = 7
 FEW = 2  # targets of the slow methods
 HARMONICS = (1, 2, 3)
+SPICE_PERIODS, SPICE_REPEATS = 200, 3
 TURN = 2 * np.pi
 
 
@@ -170,6 +184,99 @@ def measure(card: Card, count: int) -> dict[str, Any]:
     }
 
 
+def spice_deck(card: Card, current: ComplexArray, phi0: float, timing: Timing) -> Deck:
+    """One target under a current that the host has summed."""
+    orders = np.arange(1, current.size)
+    # the simulator's own period is what its carriers are built on
+    scale = period_s(card) / timing.period_s
+    terms = RouteTerms(
+        "present", np.zeros(1, np.int64), np.ones(1), orders, current[1:] * scale
+    )
+    pull = Pull(np.zeros(1), (terms,))
+    return target_deck(card, pull, timing, SPICE_PERIODS, phi0, fidelity="summed")
+
+
+def children_cpu() -> float:
+    """CPU seconds of all child processes that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def measure_spice(card: Card) -> list[dict[str, Any]]:
+    """Engine, then each SPICE program at several settings, on the same targets."""
+    drive, current, phi0 = problem(card, 2)
+    current = current * (PERIODS / SPICE_PERIODS)
+    few = np.argsort(np.abs(drive[:, 0]))[[LANES // 2, int(0.95 * LANES)]]
+
+    def engine() -> Any:
+        return run_dwell(card, current, phi0, SPICE_PERIODS)
+
+    engine()
+    spent = [cpu(engine) for _ in range(SPICE_REPEATS)]
+    base = statistics.median(t for t, _ in spent) / (LANES * SPICE_PERIODS) * 1e9
+    lead = spent[0][1].lead_rad[few]
+    targets = list(zip(current[few], phi0[few], lead, strict=True))
+    rows = [{"method": "lanes", "ns_per_oscillator_period": base, "ratio": 1.0}]
+    for dialect in DIALECTS:
+        plain = default_settings(dialect)
+        coarse, middle = (
+            dataclasses.replace(plain, steps_per_period=steps, reltol=reltol)
+            for steps, reltol in ((50, 1e-4), (100, 1e-5))
+        )
+        for settings in (coarse, middle, plain, plain.finer()):
+            name = f"{dialect} {settings.steps_per_period} steps a period"
+            row = {"method": name, "reltol": settings.reltol}
+            try:
+                row |= by_spice(card, settings, targets)
+            except (ToolError, SimulatorFault) as fault:
+                row["failed"] = str(fault)
+            else:
+                row["ratio"] = row["ns_per_oscillator_period"] / base
+            rows.append(row)
+    return rows
+
+
+def by_spice(
+    card: Card,
+    settings: Settings,
+    targets: list[tuple[ComplexArray, float, float]],
+) -> dict[str, Any]:
+    """Cost and error of a SPICE program at one setting."""
+    said = version(settings.dialect)
+    timing, _ = calibrate(card, settings)
+    times, errors = [], []
+    for current, start, exact in targets * SPICE_REPEATS:
+        deck = spice_deck(card, current, start, timing)
+        before = children_cpu()
+        with Children() as children:
+            program = str(program_path(settings.dialect))
+            plot = run_deck(children, deck, program, timeout_s=120)
+        periods = deck.circuit.transient.stop_s / timing.period_s
+        times.append((children_cpu() - before) / periods * 1e9)
+        moved = increment_rad(card, deck, plot, 20.0)
+        errors.append(abs(start + moved - exact))
+    return {
+        "version": said,
+        "ns_per_oscillator_period": statistics.median(times),
+        "error_rad": max(errors),
+    }
+
+
+def spice_table(rows: list[dict[str, Any]]) -> str:
+    """Text for a person."""
+    out = [f"2 harmonics over {SPICE_PERIODS} periods, against SPICE"]
+    for row in rows:
+        if "failed" in row:
+            out.append(f"  {row['method']:28s} no number: {row['failed'][:90]}")
+            continue
+        error = f"   error {row['error_rad']:.1e} rad" if "error_rad" in row else ""
+        out.append(
+            f"  {row['method']:28s}{row['ns_per_oscillator_period']:12.1f} ns"
+            f"  {row['ratio']:10.0f} x{error}"
+        )
+    return "\n".join(out)
+
+
 def table(rows: list[dict[str, Any]]) -> str:
     """Text for a person: cost, ratio and error of each method."""
     out = []
@@ -195,6 +302,7 @@ def main() -> None:
     options = parser.parse_args()
     card = load_card(CARD)
     rows = [measure(card, count) for count in HARMONICS]
+    spice = measure_spice(card)
     record = {
         "format": "oscc.benchmark/1",
         "question": "cost of an oscillator-period in the circuit engine, one thread",
@@ -203,6 +311,7 @@ def main() -> None:
         "periods": PERIODS,
         "repeats": REPEATS,
         "rows": rows,
+        "spice": spice,
         "versions": {
             "python": platform.python_version(),
             "numpy": np.__version__,
@@ -213,6 +322,7 @@ def main() -> None:
     }
     write_atomic(options.out, dump_json(record))
     print(table(rows))
+    print(spice_table(spice))
 
 
 if __name__ == "__main__":
