@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from oscc.arrays import FloatArray
+from oscc.device.averaging import second_order_currents
 from oscc.device.coupler import injection_A, injection_ratio
 from oscc.errors import RequestError
-from oscc.ir.plan import dwells
+from oscc.ir.plan import Dwell, dwells
 from oscc.ir.program import Program
 from oscc.ir.stage import Stage
 from oscc.passes.options import PassOptions
@@ -20,18 +22,30 @@ from oscc.passes.trials import stage_drive
 
 
 def largest_injection(stage: Stage, options: PassOptions) -> tuple[float, int]:
-    """Largest injection ratio of a stage, and the flat index of its target."""
-    short = min(dwells(stage), key=lambda dwell: dwell.periods / abs(dwell.gain))
-    current = injection_A(
-        options.card,
-        short.gain * stage_drive(stage),
-        np.array(stage.harmonics),
-        short.periods,
-        detuning_rad=short.gain * stage.detuning_rad.ravel(),
-    )
-    ratio = injection_ratio(options.card, current)
+    """Largest injection ratio of a stage, and the flat index of its target.
+
+    The short dwells have the largest currents. Second-order currents add up with
+    another sign in each run of a probe, so every run is looked at.
+    """
+    runs = {dwell.run: dwell for dwell in reversed(dwells(stage))}
+    found = [_ratio(stage, options, dwell) for dwell in runs.values()]
+    ratio = np.max(found, axis=0)
     worst = int(np.argmax(ratio))
     return float(ratio[worst]), worst
+
+
+def _ratio(stage: Stage, options: PassOptions, dwell: Dwell) -> FloatArray:
+    """Injection ratio of every target in one dwell, shape (T*K,)."""
+    current = injection_A(
+        options.card,
+        dwell.gain * stage_drive(stage),
+        np.array(stage.harmonics),
+        dwell.periods,
+        detuning_rad=dwell.gain * stage.detuning_rad.ravel(),
+    )
+    if stage.scheme == "corrected":
+        current = second_order_currents(options.card, current)
+    return injection_ratio(options.card, current)
 
 
 def legalise(program: Program, options: PassOptions) -> Program:

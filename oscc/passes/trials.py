@@ -64,7 +64,8 @@ def _donors(strength: FloatArray, random: np.random.Generator) -> IntArray:
     tokens, coordinates = strength.shape
     if tokens == 1:
         return (_neighbours(strength.T, random)).T
-    return _neighbours(strength, random) * coordinates + np.arange(coordinates)
+    near = _neighbours(strength, random) * coordinates + np.arange(coordinates)
+    return np.asarray(near, dtype=np.int64)
 
 
 def _neighbours(strength: FloatArray, random: np.random.Generator) -> IntArray:
