@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import signal
 import traceback
 from collections.abc import Iterator, Sequence
@@ -45,8 +46,10 @@ def status_of(error: BaseException) -> int:
             >>> status_of(ToolError("no disk"))
             3
     """
-    if isinstance(error, SystemExit):
-        return error.code if isinstance(error.code, int) else CRASHED
+    if isinstance(error, SystemExit):  # click's answer to a reader that left
+        cause = error.__context__
+        left = isinstance(cause, OSError) and cause.errno == errno.EPIPE
+        return 0 if left else CRASHED
     if isinstance(error, click.exceptions.Exit):
         return int(error.exit_code)
     if isinstance(error, OsccError):
@@ -55,7 +58,16 @@ def status_of(error: BaseException) -> int:
         return 2
     if isinstance(error, KeyboardInterrupt | click.Abort):
         return INTERRUPTED
-    return CRASHED
+    return 3 if _machine(error) else CRASHED
+
+
+def _machine(error: BaseException) -> str:
+    """What the machine lacks, empty if it is not that."""
+    if isinstance(error, MemoryError):
+        return "the machine has not enough memory for this request."
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return f"{error.strerror}. Make room, then run it again."
+    return ""
 
 
 def _told(error: BaseException, name: str, *, debug: bool) -> int:
@@ -63,16 +75,15 @@ def _told(error: BaseException, name: str, *, debug: bool) -> int:
     if debug and status in (2, 3, 4, CRASHED):
         traceback.print_exception(error)
     if isinstance(error, click.UsageError):
-        _say(f"{name}: {_sentence(error)}")
+        _say(f"{name}: {_sentence(error)} See `{name} --help`.")
     elif isinstance(error, click.ClickException):
         _say(f"{name}: {error.format_message()}")
     elif isinstance(error, OsccError):
         _say(f"{name}: {error}")
     elif status == INTERRUPTED:
         _say(f"{name}: interrupted; what was finished is kept.")
-    elif isinstance(error, MemoryError):
-        status = 3
-        _say(f"{name}: the machine has not enough memory for this request.")
+    elif _machine(error):
+        _say(f"{name}: {_machine(error)}")
     elif status == CRASHED:
         _say(f"{name}: a fault of ours: {_crash(error, name)}")
     return status
@@ -80,10 +91,7 @@ def _told(error: BaseException, name: str, *, debug: bool) -> int:
 
 def _sentence(error: click.UsageError) -> str:
     message = error.format_message()
-    text = message[:1].lower() + message[1:] if message[:2] != "`-" else message
-    context = error.ctx
-    hint = f" See `{context.command_path} --help`." if context is not None else ""
-    return text + hint
+    return message[:1].lower() + message[1:] if message[:2] != "`-" else message
 
 
 def _crash(error: BaseException, name: str) -> str:

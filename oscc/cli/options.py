@@ -7,7 +7,8 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_args, get_origin
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin
 
 import click
 
@@ -117,29 +118,37 @@ def _default_text(default: Any) -> str:
     return f"  [{default:g}]" if isinstance(default, float) else f"  [{default}]"
 
 
+def _members(kind: Any) -> tuple[Any, ...]:
+    """The kinds that a union holds; a kind that is no union is its only member."""
+    union = get_origin(kind) in (Union, UnionType)
+    return get_args(kind) if union else (kind,)
+
+
+def _words(kind: Any) -> list[str]:
+    """The words that a key takes, empty where it takes something else."""
+    return [
+        word
+        for member in _members(kind)
+        if get_origin(member) is Literal
+        for word in get_args(member)
+    ]
+
+
 def _metavar(kind: Any, name: str) -> str:
-    words = [w for part in (kind, *get_args(kind)) for w in _literals(part)]
-    return "|".join(words) if words else name.rpartition("-")[2].upper()
-
-
-def _literals(kind: Any) -> list[str]:
-    values = [v for v in get_args(kind) if isinstance(v, str)]
-    return values if values and get_origin(kind) is not None else []
+    return "|".join(_words(kind)) or name.rpartition("-")[2].upper()
 
 
 def _value(kind: Any, text: Any) -> Any:
-    """Value of an option's text in the type of its key; a wrong one stays text."""
-    parts = (kind, *get_args(kind))
-    lists = [part for part in parts if get_origin(part) is tuple]
-    if not isinstance(text, str):
+    """Value of an option's text in the kind of its key; a wrong one stays text."""
+    members = _members(kind)
+    lists = [member for member in members if get_origin(member) is tuple]
+    if not isinstance(text, str) or _words(kind):
         return text
-    if lists and str not in parts:
+    if str in members:
+        return int(text) if text.isdigit() and len(members) > 2 else text
+    if lists:
         item = get_args(lists[0])[0]
         return [_value(item, word.strip()) for word in text.split(",") if word.strip()]
-    if str in parts:
-        return int(text) if text.isdigit() and len(parts) > 2 else text
-    if _literals(kind) or any(_literals(part) for part in parts):
-        return text
     try:
         return load_value(text, "option")
     except RequestError:

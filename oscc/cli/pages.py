@@ -69,8 +69,9 @@ def _options(command: click.Command, heading: str) -> str:
     rows = []
     for parameter in command.params:
         record = parameter.get_help_record(context)
-        listed = isinstance(parameter, click.Option) and record is not None
-        if listed and getattr(parameter, "group", "Common") == heading:
+        if record is None or not isinstance(parameter, click.Option):
+            continue
+        if getattr(parameter, "group", "Common") == heading:
             rows.append(f"| `{_cell(record[0])}` | {_cell(record[1])} |\n")
     return "| option | meaning |\n|---|---|\n" + "".join(rows) if rows else ""
 
