@@ -35,6 +35,16 @@ class Convergence:
     passed: bool
     unconverged: tuple[tuple[str, int, int], ...] = ()
 
+    @property
+    def sentence(self) -> str:
+        """What moved, and by how much."""
+        from oscc.units import si_text
+
+        return (
+            f"halving the step moves {len(self.unconverged)} of {self.targets} targets "
+            f"by up to {si_text(self.change_rad, 'rad')}"
+        )
+
     def to_json(self) -> dict[str, Any]:
         """The entry of verify.json."""
         return {
@@ -46,16 +56,25 @@ class Convergence:
         }
 
 
+def run_twice(seen: Observables) -> bool:
+    """Whether every stage of a run was also run at half the step."""
+    return bool(seen.stages) and all(
+        f"{name}.raw.half_step_rad" in seen.arrays for name in seen.stages
+    )
+
+
 def gate(
     program: Program, seen: Observables, *, tolerance_rad: float
 ) -> Convergence | None:
-    """Gate of a simulator's run, None if it was not run twice."""
+    """Gate of a simulator's run, None if any stage of it was not run twice."""
+    if not run_twice(seen):
+        return None
     places: list[tuple[str, int, int]] = []
     total, largest = 0, 0.0
     for stage in program.stages:
-        half = seen.arrays.get(f"{stage.name}.raw.half_step_rad")
-        if half is None:
+        if stage.name not in seen.stages:
             continue
+        half = seen.arrays[f"{stage.name}.raw.half_step_rad"]
         moved = half - seen.arrays[f"{stage.name}.raw.end_rad"]
         change = np.sqrt(np.mean(moved**2, axis=1))
         index = seen.index(stage.name, stage.phi0_rad.shape)
@@ -65,6 +84,4 @@ def gate(
             (stage.name, int(index[k, 0]), int(index[k, 1]))
             for k in np.flatnonzero(change > _SHARE * tolerance_rad)
         ]
-    if not total:
-        return None
     return Convergence(seen.engine, total, largest, not places, tuple(places))

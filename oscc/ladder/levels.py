@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from oscc.arrays import FloatArray, IntArray
-from oscc.errors import RequestError
+from oscc.errors import RequestError, UndecidedError
 from oscc.ir.program import Program
 from oscc.ir.stage import Stage
 from oscc.observables import Observables
@@ -139,7 +139,13 @@ def judge(
     reference: str,
     tolerance_rad: float,
 ) -> LevelResult:
-    """Verdict of one level: rms within tolerance, and nothing slipped."""
+    """Verdict of one level: rms within tolerance, and nothing slipped.
+
+    Raises:
+        UndecidedError: no target was simulated.
+    """
+    if not any(e.error_rad.size for e in errors):
+        raise UndecidedError("no target was simulated.")
     every = np.concatenate([np.abs(e.error_rad).ravel() for e in errors])
     rms = float(np.sqrt(np.mean(every**2)))
     slips = int((every > SLIP_RAD).sum())
@@ -169,7 +175,7 @@ def judge(
 
 
 def _worst(errors: Sequence[StageErrors]) -> dict[str, Any]:
-    peaks = [float(np.abs(e.error_rad).max()) for e in errors]
+    peaks = [float(np.abs(e.error_rad).max(initial=-1.0)) for e in errors]
     group = errors[int(np.argmax(peaks))]
     size = np.abs(group.error_rad).reshape(group.index.shape[0], -1)
     target, column = np.unravel_index(int(size.argmax()), size.shape)

@@ -65,11 +65,7 @@ def closing_line(verdict: Verdict) -> str:
         if level.passed is None:
             return f"INCONCLUSIVE   {level.level} ({level.engine}): {level.reason}"
     entry = next(e for e in verdict.convergence if not e.passed)
-    return (
-        f"INCONCLUSIVE   {entry.engine}: halving the step moves "
-        f"{len(entry.unconverged)} of {entry.targets} targets by up to "
-        f"{angle(entry.change_rad)}"
-    )
+    return f"INCONCLUSIVE   {entry.engine}: {entry.sentence}"
 
 
 def gap_line(verdict: Verdict) -> str:

@@ -14,7 +14,7 @@ from oscc.errors import OsccError, RequestError, ToolError, UndecidedError
 from oscc.ir.interpret import interpret
 from oscc.ir.program import Program
 from oscc.ir.stage import Stage
-from oscc.ladder.convergence import Convergence, gate
+from oscc.ladder.convergence import Convergence, gate, run_twice
 from oscc.ladder.gap import causes
 from oscc.ladder.levels import LevelResult, StageErrors, compare, compare_dwells, judge
 from oscc.ladder.verdict import Verdict
@@ -87,6 +87,7 @@ def verify(
                 f"The {one.engine} run was made from program {one.program[:8]}, "
                 f"this one is {program.digest()[:8]}. Simulate it again."
             )
+        _require_all_stages(program, one)
 
     def run(engine: str) -> Observables:
         start = run("circuit") if engine not in ("ir", "phase", "circuit") else None
@@ -99,13 +100,25 @@ def verify(
     return judge_all(program, run, options)
 
 
+def _require_all_stages(program: Program, seen: Observables) -> None:
+    missing = [s.name for s in program.stages if s.name not in seen.stages]
+    if missing:
+        raise RequestError(
+            f"The {seen.engine} run holds no stage {missing[0]}, so it cannot be "
+            "judged as a whole. Simulate all stages."
+        )
+
+
 def judge_all(program: Program, run: Runner, options: VerifyOptions) -> Verdict:
     """Judge every level that was asked for, with engines run on demand.
 
     Raises:
-        RequestError: an unknown level.
+        RequestError: an unknown level, or none at all.
     """
-    wanted = [one for word in options.levels for one in _levels(word, program, options)]
+    listed = [one for word in options.levels for one in _levels(word, program, options)]
+    wanted = list(dict.fromkeys(listed))
+    if not wanted:
+        raise RequestError(f"No level was asked for; there are {', '.join(LEVELS)}.")
     loop = None
     if options.model is not None:
         loop = ClosedLoop(program, options.model, options.simulate.jobs)
@@ -212,18 +225,34 @@ def _judge_one(
 ) -> tuple[LevelResult, Convergence | None]:
     try:
         errors, seen = _errors(program, one, run, used)
+        result = judge(
+            errors,
+            level=one.level,
+            engine=one.engine,
+            reference=one.reference,
+            tolerance_rad=one.tolerance_rad,
+        )
     except (ToolError, UndecidedError) as error:
         return _not_run(one, error), None
-    result = judge(
-        errors,
-        level=one.level,
-        engine=one.engine,
-        reference=one.reference,
-        tolerance_rad=one.tolerance_rad,
-    )
     if one.level != "spice":
         return result, None
-    return result, gate(program, seen, tolerance_rad=one.tolerance_rad)
+    return _gated(program, one, seen, result)
+
+
+def _gated(
+    program: Program, one: _Level, seen: Observables, result: LevelResult
+) -> tuple[LevelResult, Convergence | None]:
+    """The level's result where its run converged; else no number is offered."""
+    entry = gate(program, seen, tolerance_rad=one.tolerance_rad)
+    if entry is None:
+        fault = (
+            "it was run at one step only, so that its convergence is not known. "
+            "Simulate it again with the gate."
+        )
+        return _not_run(one, UndecidedError(fault)), None
+    if not entry.passed:
+        return _not_run(one, UndecidedError(entry.sentence)), entry
+    return result, entry
 
 
 def _not_run(one: _Level, error: OsccError) -> LevelResult:
@@ -279,9 +308,17 @@ def _from_folder(
         seen = folder.observables(engine, program)
     except RequestError:
         seen = None
-    if seen is not None and set(seen.stages) == {s.name for s in program.stages}:
+    if seen is not None and _complete(seen, program, options):
         return seen
     if engine == "ir":
         arrays = {f"{s.name}.phase": interpret(s) for s in program.stages}
         return Observables("ir", program.digest(), arrays, {})
     return simulate_into(folder, program, engine, replace(options.simulate))
+
+
+def _complete(seen: Observables, program: Program, options: VerifyOptions) -> bool:
+    """Whether a run can be judged: every stage, from simulators at two steps."""
+    if set(seen.stages) != {stage.name for stage in program.stages}:
+        return False
+    whole = seen.engine in ("ir", "phase", "circuit")
+    return whole or not options.simulate.gate or run_twice(seen)
