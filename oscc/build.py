@@ -20,7 +20,10 @@ from oscc.ir.program import Program
 from oscc.observables import Observables
 
 FORMAT = "oscc.manifest/1"
-_UNLISTED = ("manifest.json", "log.jsonl", ".oscc.lock")
+_LOCK = ".oscc.lock"
+_UNLISTED = ("manifest.json", "log.jsonl", _LOCK)
+# What only compile writes: its hashes stay those of the compile.
+_OF_COMPILE = ("program.safetensors", "program.yaml")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +49,24 @@ class BuildFolder:
         return cls(path)
 
     def program(self) -> Program:
-        """The program of the folder, checked against its own digest.
+        """The program of the folder, checked against its digest and the manifest.
 
         Raises:
-            RequestError: missing, damaged or of a newer version.
+            RequestError: missing, damaged, of a newer version, or of another compile
+                than the rest of the folder.
         """
-        return load_program(self.path / "program.safetensors")
+        path = self.path / "program.safetensors"
+        program = load_program(path)
+        manifest = read_json(self.path / "manifest.json", FORMAT)
+        listed = str(manifest.get("outputs", {}).get(path.name, "nothing"))
+        found = sha256_file(path)
+        if found != listed:
+            raise RequestError(
+                f"`{path}` has hash {found[:8]}, but manifest.json lists {listed[:8]}: "
+                "it is from another compile than the rest of the folder. "
+                "Compile again."
+            )
+        return program
 
     def observables_path(self, engine: str) -> Path:
         """Where the observables of an engine are."""
@@ -61,12 +76,17 @@ class BuildFolder:
         """Observables of an engine, None if it has not run.
 
         Raises:
-            RequestError: they were made from another program.
+            RequestError: they were made from another program, or by another engine.
         """
         path = self.observables_path(engine)
         if not path.is_file():
             return None
         seen = oscc.observables.load(path)
+        if seen.engine != engine:
+            raise RequestError(
+                f"`{path}` holds what {seen.engine or 'no engine'} saw. "
+                f"Run: oscc simulate {self.path} --engine {engine}"
+            )
         if seen.program != program.digest():
             raise RequestError(
                 f"sim/{engine} was made from program {seen.program[:8]}, the folder "
@@ -88,9 +108,15 @@ class BuildFolder:
         return path
 
     def refresh_manifest(self) -> None:
-        """List every file of the folder again, with its hash."""
+        """List every file of the folder again, with its hash.
+
+        What compile alone writes keeps its hash, so that a change behind our back is
+        still seen.
+        """
         manifest = read_json(self.path / "manifest.json", FORMAT)
-        manifest["outputs"] = outputs(self.path)
+        before = manifest.get("outputs", {})
+        kept = {name: before[name] for name in _OF_COMPILE if name in before}
+        manifest["outputs"] = outputs(self.path) | kept
         write_atomic(self.path / "manifest.json", dump_json(manifest))
 
     @contextlib.contextmanager
@@ -98,9 +124,16 @@ class BuildFolder:
         """Hold the folder, so that two runs never mix their files.
 
         Raises:
-            RequestError: another run holds it.
+            RequestError: another run holds it, or it cannot be written.
         """
-        with (self.path / ".oscc.lock").open("w") as lock:
+        try:
+            lock = (self.path / _LOCK).open("w")
+        except OSError as error:
+            raise RequestError(
+                f"`{self.path}` is not writable by you (uid {os.getuid()}): "
+                f"{error.strerror or error}."
+            ) from error
+        with lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError as error:
@@ -151,6 +184,7 @@ def new_build(
         ToolError: the disk is full.
     """
     require_free(out, force=force)
+    above = [parent for parent in out.absolute().parents if not parent.exists()]
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         staging = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.parent))
@@ -166,17 +200,23 @@ def new_build(
             "outputs": outputs(staging),
         }
         write_atomic(staging / "manifest.json", dump_json(manifest))
+        (staging / _LOCK).touch()
         staging.chmod(0o755)
-        _replace(staging, out)
+        _replace(staging, out, force=force)
     except OSError as error:
         raise ToolError(
             f"`{out}` could not be written: {error.strerror or error}."
         ) from error
     finally:
         shutil.rmtree(staging, ignore_errors=True)
+        for parent in above:  # those that were made in vain
+            with contextlib.suppress(OSError):
+                parent.rmdir()
 
 
-def _replace(staging: Path, out: Path) -> None:
+def _replace(staging: Path, out: Path, *, force: bool) -> None:
+    """Give the complete folder the target's name, unless a run got there first."""
+    require_free(out, force=force)
     if not out.exists():
         staging.rename(out)
         return
@@ -184,9 +224,10 @@ def _replace(staging: Path, out: Path) -> None:
         out.rmdir()
         staging.rename(out)
         return
-    old = Path(tempfile.mkdtemp(prefix=f".{out.name}.old.", dir=out.parent))
-    out.rename(old / "build")
-    staging.rename(out)
+    with BuildFolder(out).locked():
+        old = Path(tempfile.mkdtemp(prefix=f".{out.name}.old.", dir=out.parent))
+        out.rename(old / "build")
+        staging.rename(out)
     shutil.rmtree(old, ignore_errors=True)
 
 
@@ -196,10 +237,15 @@ def require_free(out: Path, *, force: bool) -> None:
     Raises:
         RequestError: it is a file, is not writable, or holds something.
     """
-    if out.exists() and not out.is_dir():
+    try:
+        is_file = out.exists() and not out.is_dir()
+        place = out if out.is_dir() else _nearest_folder(out)
+        writable = os.access(place, os.W_OK | os.X_OK) and place.is_dir()
+    except PermissionError:  # below a folder that may not even be searched
+        is_file, writable = False, False
+    if is_file:
         raise RequestError(f"`{out}` is a file, not a folder. Choose another -o.")
-    place = out if out.is_dir() else _nearest_folder(out)
-    if not os.access(place, os.W_OK | os.X_OK) or not place.is_dir():
+    if not writable:
         raise RequestError(
             f"`{out}` is not writable by you (uid {os.getuid()}). Choose another -o."
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import os
 import signal
 import traceback
 from collections.abc import Iterator, Sequence
@@ -46,10 +47,8 @@ def status_of(error: BaseException) -> int:
             >>> status_of(ToolError("no disk"))
             3
     """
-    if isinstance(error, SystemExit):  # click's answer to a reader that left
-        cause = error.__context__
-        left = isinstance(cause, OSError) and cause.errno == errno.EPIPE
-        return 0 if left else CRASHED
+    if isinstance(error, SystemExit):
+        return 0  # only click does this, when the reader of its output left
     if isinstance(error, click.exceptions.Exit):
         return int(error.exit_code)
     if isinstance(error, OsccError):
@@ -58,7 +57,16 @@ def status_of(error: BaseException) -> int:
         return 2
     if isinstance(error, KeyboardInterrupt | click.Abort):
         return INTERRUPTED
+    if _forbidden(error):
+        return 2
     return 3 if _machine(error) else CRASHED
+
+
+def _forbidden(error: BaseException) -> str:
+    """Which file the user may not use, empty if it is not that."""
+    if isinstance(error, PermissionError) and error.filename:
+        return f"`{error.filename}` is closed to you (uid {os.getuid()})."
+    return ""
 
 
 def _machine(error: BaseException) -> str:
@@ -82,8 +90,8 @@ def _told(error: BaseException, name: str, *, debug: bool) -> int:
         _say(f"{name}: {error}")
     elif status == INTERRUPTED:
         _say(f"{name}: interrupted; what was finished is kept.")
-    elif _machine(error):
-        _say(f"{name}: {_machine(error)}")
+    elif _forbidden(error) or _machine(error):
+        _say(f"{name}: {_forbidden(error) or _machine(error)}")
     elif status == CRASHED:
         _say(f"{name}: a fault of ours: {_crash(error, name)}")
     return status

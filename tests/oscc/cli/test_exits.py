@@ -50,6 +50,7 @@ def raising(error: BaseException) -> Callable[..., Any]:
         (UndecidedError("not settled."), 4, "oscc inspect: not settled.\n"),
         (MemoryError(), 3, "oscc inspect: the machine has not enough memory"),
         (OSError(28, "No space left on device"), 3, "No space left on device"),
+        (PermissionError(13, "no", "x.yaml"), 2, "`x.yaml` is closed to you (uid"),
         (KeyboardInterrupt(), 130, "oscc inspect: interrupted; what was finished"),
         (ZeroDivisionError("by zero"), 70, "a fault of ours: ZeroDivisionError: by"),
     ],
@@ -81,9 +82,7 @@ def test_a_fault_of_ours_leaves_its_traceback_in_a_file(
     assert "KeyError: 'lost'" in path.read_text(encoding="utf-8")
 
 
-def test_debug_shows_the_traceback(
-    call: Call, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_debug_shows_the_traceback(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(oscc.verbs.inspect, "inspect", raising(RequestError("no.")))
     found = call("inspect", "--cards", "--debug")
     assert found.status == 2
@@ -101,7 +100,9 @@ def test_debug_shows_the_traceback(
         (["simulate"], "missing argument 'BUILD'"),
     ],
 )
-def test_usage_errors_are_status_2(call: Call, arguments: list[str], words: str) -> None:
+def test_usage_errors_are_status_2(
+    call: Call, arguments: list[str], words: str
+) -> None:
     found = call(*arguments)
     assert found.status == 2
     assert words in found.err
