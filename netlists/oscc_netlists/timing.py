@@ -50,7 +50,7 @@ class Timing:
 
     def gate_s(self, card: Card, phi0_rad: float) -> float:
         """First time after a whole period at which the free run has a phase, [s]."""
-        earliest = self.first_s + self.period_s
+        earliest = self.period_s
         turn = math.fmod(phi0_rad - self.phase_rad(card, earliest), TURN)
         return earliest + (turn + TURN if turn < 0 else turn) / self.omega
 

@@ -6,36 +6,45 @@ from oscc.device.card import Card
 from oscc.device.card_file import card_from_mapping
 from oscc.errors import ToolError
 from oscc.ir.program import Program
-from oscc_netlists.deck import Deck, reference_deck
+from oscc_netlists.deck import reference_deck
 from oscc_netlists.settings import DIALECTS, Settings, default_settings
 from oscc_netlists.timing import Timing
 from oscc_sims.process import Children
 from oscc_sims.readout import free_timing
-from oscc_sims.simulator import SimulatorFault, program_path, run_deck, version
+from oscc_sims.simulator import (
+    Simulator,
+    SimulatorFault,
+    open_simulator,
+    version,
+)
 
 TIMEOUT_S = 60.0
 
 
 def calibrate(
-    card: Card, settings: Settings, *, timeout_s: float = TIMEOUT_S
-) -> tuple[Timing, Deck]:
-    """Timing of a card in a simulator, with the reference deck that gave it.
+    card: Card,
+    settings: Settings,
+    simulator: Simulator | None = None,
+    *,
+    timeout_s: float = TIMEOUT_S,
+) -> Timing:
+    """Timing of a card in a simulator.
+
+    Args:
+        settings: Their dialect is what the simulator reads.
+        simulator: The program of the dialect without it.
 
     Raises:
         ToolError: the simulator is missing, or its free run is no steady oscillation.
     """
-    path = program_path(settings.dialect)
-    if path is None:
-        version(settings.dialect)
-        raise ToolError(f"The program of {settings.dialect} is not found.")
+    tool = simulator or open_simulator(settings.dialect)
     deck = reference_deck(card, settings)
     with Children() as children:
         try:
-            plot = run_deck(children, deck, path, timeout_s=timeout_s)
-            return free_timing(card, deck, plot), deck
+            return free_timing(card, deck, tool.run(children, deck, timeout_s))
         except SimulatorFault as fault:
             raise ToolError(
-                f"{settings.dialect} on the free reference of {card.name}: {fault}. "
+                f"{tool.name} on the free reference of {card.name}: {fault}. "
                 "Run `oscc doctor` to test the installation."
             ) from fault
 
@@ -50,7 +59,7 @@ def free_timings(program: Program) -> dict[str, Timing | None]:
     out: dict[str, Timing | None] = {}
     for dialect in DIALECTS:
         settings = default_settings(dialect)
-        out[dialect] = calibrate(card, settings)[0] if _usable(dialect) else None
+        out[dialect] = calibrate(card, settings) if _usable(dialect) else None
     return out
 
 

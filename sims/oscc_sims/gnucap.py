@@ -9,3 +9,4 @@ class GnucapEngine(SpiceEngine):
     """gnucap as a child process for each deck; it locates switching events."""
 
     name = "gnucap"
+    dialect = "gnucap"

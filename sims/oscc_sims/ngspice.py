@@ -9,3 +9,4 @@ class NgspiceEngine(SpiceEngine):
     """ngspice as a child process for each deck; it also hands out the energies."""
 
     name = "ngspice"
+    dialect = "ngspice"

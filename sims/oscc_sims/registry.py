@@ -13,6 +13,7 @@ BUILT_IN = {
     "circuit": "oscc_sims.circuit:CircuitEngine",
     "ngspice": "oscc_sims.ngspice:NgspiceEngine",
     "gnucap": "oscc_sims.gnucap:GnucapEngine",
+    "pyspice": "oscc_sims.pyspice:PySpiceEngine",
 }
 
 SIMULATORS = ("ngspice", "gnucap")

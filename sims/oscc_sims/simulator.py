@@ -9,6 +9,9 @@ from __future__ import annotations
 
 import re
 import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
@@ -77,6 +80,39 @@ def version(dialect: str) -> str:
     if said is None:
         raise ToolError(f"`{path} --version` names no version of {dialect}.")
     return said[1]
+
+
+Runner: TypeAlias = Callable[[Children, Deck, float], Plot]
+
+
+@dataclass(frozen=True, slots=True)
+class Simulator:
+    """A simulator that is there: its name, its version, how it runs a deck.
+
+    Args:
+        name: `ngspice`, `gnucap` or `pyspice`.
+        version: As it states it.
+        run: Waveforms of a deck within a time limit [s]; raises `SimulatorFault`.
+    """
+
+    name: str
+    version: str
+    run: Runner
+
+
+def open_simulator(dialect: str) -> Simulator:
+    """The program of a dialect.
+
+    Raises:
+        ToolError: it is missing or cannot run.
+    """
+    known = version(dialect)
+    path = str(program_path(dialect))
+
+    def run(children: Children, deck: Deck, timeout_s: float) -> Plot:
+        return run_deck(children, deck, path, timeout_s=timeout_s)
+
+    return Simulator(dialect, known, run)
 
 
 def run_deck(children: Children, deck: Deck, program: str, *, timeout_s: float) -> Plot:

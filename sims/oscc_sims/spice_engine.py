@@ -23,7 +23,7 @@ from oscc.observables import Observables
 from oscc_backends.spice import prepare
 from oscc_netlists.settings import Settings, default_settings
 from oscc_sims.calibration import calibrate
-from oscc_sims.simulator import program_path, version
+from oscc_sims.simulator import Simulator, open_simulator
 from oscc_sims.spice_energy import PARTS, balance_error
 from oscc_sims.spice_jobs import Bench, Job, Reading, run_all
 
@@ -34,14 +34,23 @@ class SpiceEngine:
     """One simulator on the decks of sampled targets; the subclass names it."""
 
     name = ""
+    dialect = ""
 
     def __init__(self, settings: Settings | None = None) -> None:
-        self.settings = settings or default_settings(self.name)
+        self.settings = settings or default_settings(self.dialect)
+
+    def open(self) -> Simulator:
+        """The simulator, where it can run.
+
+        Raises:
+            ToolError: it is missing or cannot run.
+        """
+        return open_simulator(self.dialect)
 
     def available(self) -> tuple[bool, str]:
         """Whether the simulator can run, with its version or the reason why not."""
         try:
-            return True, version(self.name)
+            return True, self.open().version
         except ToolError as error:
             return False, str(error)
 
@@ -80,7 +89,7 @@ class SpiceEngine:
                 and its log are kept.
             RequestError: `start` is of another program or lacks a stage.
         """
-        known = version(self.name)
+        simulator = self.open()
         prepared = prepare(program)
         if start.program != prepared.digest:
             raise RequestError(
@@ -94,14 +103,16 @@ class SpiceEngine:
         ]
         settings = {False: self.settings, True: self.settings.finer()}
         timings = {
-            finer: calibrate(prepared.card, settings[finer])[0] for finer in kinds
+            finer: calibrate(prepared.card, settings[finer], simulator)
+            for finer in kinds
         }
-        path = str(program_path(self.name))
-        bench = Bench(prepared, self.name, path, timings, fidelity, timeout, decks_dir)
+        bench = Bench(
+            prepared, self.dialect, simulator, timings, fidelity, timeout, decks_dir
+        )
         seen = run_all(bench, work, jobs)
         arrays: dict[str, Any] = {}
         facts: dict[str, Any] = {
-            "version": known,
+            "version": simulator.version,
             "fidelity": fidelity,
             "decks": len(work),
             "settings": dict(self.settings.options)

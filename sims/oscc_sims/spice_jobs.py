@@ -17,7 +17,7 @@ from oscc_netlists.deck import Deck
 from oscc_netlists.timing import Timing
 from oscc_sims.process import Children
 from oscc_sims.readout import increment_rad
-from oscc_sims.simulator import SimulatorFault, run_deck
+from oscc_sims.simulator import Simulator, SimulatorFault
 from oscc_sims.spice_energy import dwell_energy_J
 
 
@@ -60,8 +60,8 @@ class Bench:
 
     Args:
         prepared: The program with its card.
-        dialect: The simulator.
-        program: Path of its program.
+        dialect: What the decks are written in.
+        simulator: What runs them.
         timings: Free run by whether the settings are the finer ones.
         fidelity: `pairwise` or `summed`.
         timeout_s: Time limit of one deck.
@@ -70,7 +70,7 @@ class Bench:
 
     prepared: Prepared
     dialect: str
-    program: str
+    simulator: Simulator
     timings: Mapping[bool, Timing]
     fidelity: str
     timeout_s: float
@@ -140,7 +140,7 @@ def run_one(bench: Bench, children: Children, job: Job) -> Reading:
     stage = bench.prepared.program.stage(job.stage)
     bound = largest_move_rad(stage, job.token, job.coordinate, job.dwell)
     try:
-        plot = run_deck(children, deck, bench.program, timeout_s=bench.timeout_s)
+        plot = bench.simulator.run(children, deck, bench.timeout_s)
         moved = increment_rad(card, deck, plot, bound)
         energy = dwell_energy_J(card, deck, plot) if wants_energy else None
     except SimulatorFault as fault:
@@ -161,6 +161,6 @@ def _failure(
     at = "" if fault.reached_s is None else f" at {fault.reached_s * 1e6:.4g}"
     at = f"{at} of {stop:.4g} us" if at else ""
     return ToolError(
-        f"{bench.dialect} failed{at} for {job.where}: {fault.reason}. "
+        f"{bench.simulator.name} failed{at} for {job.where}: {fault.reason}. "
         f"No phase is reported.{kept}"
     )

@@ -59,7 +59,7 @@ def circuit_run(update: str = "flow") -> tuple[Program, Observables]:
 
 @lru_cache(maxsize=4)
 def timing(dialect: str) -> Timing:
-    return calibrate(load_card("vo2-two-state-6k"), default_settings(dialect))[0]
+    return calibrate(load_card("vo2-two-state-6k"), default_settings(dialect))
 
 
 def moved(
