@@ -227,7 +227,11 @@ def _replace(staging: Path, out: Path, *, force: bool) -> None:
     with BuildFolder(out).locked():
         old = Path(tempfile.mkdtemp(prefix=f".{out.name}.old.", dir=out.parent))
         out.rename(old / "build")
-        staging.rename(out)
+        try:
+            staging.rename(out)
+        except OSError:
+            (old / "build").rename(out)
+            raise
     shutil.rmtree(old, ignore_errors=True)
 
 
