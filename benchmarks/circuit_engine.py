@@ -26,7 +26,7 @@ import numpy as np
 import scipy
 from scipy.integrate import solve_ivp
 
-from oscc.arrays import ComplexArray, FloatArray
+from oscc.arrays import ComplexArray, FloatArray, IntArray
 from oscc.device import Card, load_card
 from oscc.device.coupler import injection_A, injection_ratio
 from oscc.device.piecewise import omega, period_s, phase_of, waveform_V
@@ -122,12 +122,14 @@ def cpu(run: Callable[[], Any]) -> tuple[float, Any]:
     return time.process_time() - begin, seen
 
 
-def measure(card: Card, count: int) -> dict[str, Any]:
-    """All methods for one number of harmonics."""
+Methods = dict[str, tuple[Callable[[], Any], float]]
+
+
+def methods_of(
+    card: Card, count: int, few: IntArray
+) -> tuple[Methods, ComplexArray, FloatArray]:
+    """What is timed: each method with its oscillator-periods."""
     drive, current, phi0 = problem(card, count)
-    orders = np.arange(1, count + 1)
-    few = np.argsort(np.abs(drive[:, 0]))[[LANES // 2, LANES - 1]]
-    exact = [by_solver(card, current[i], phi0[i], ("DOP853", 1e-13)) for i in few]
 
     def engine(kernel: str) -> Callable[[], Any]:
         return lambda: run_dwell(card, current, phi0, PERIODS, kernel=kernel)
@@ -138,48 +140,45 @@ def measure(card: Card, count: int) -> dict[str, Any]:
         )
 
     def scheme() -> Any:
-        return run_scheme(
-            card,
-            drive,
-            orders,
-            phi0,
-            scheme="extrapolated",
-            substeps=4,
-            dwell_periods=6,
-        )
+        orders = np.arange(1, count + 1)
+        plan = {"scheme": "extrapolated", "substeps": 4, "dwell_periods": 6}
+        return run_scheme(card, drive, orders, phi0, **plan)
 
-    work = LANES * PERIODS
-    methods: dict[str, tuple[Callable[[], Any], float]] = {
-        "lanes": (engine("lanes"), work),
-        "scalar": (engine("scalar"), work),
+    methods: Methods = {
+        "lanes": (engine("lanes"), LANES * PERIODS),
+        "scalar": (engine("scalar"), LANES * PERIODS),
         "scheme 4 x 6": (scheme, LANES * 72),
         "solve_ivp RK45 1e-6": (solver("RK45", 1e-6), FEW * PERIODS),
         "solve_ivp DOP853 1e-8": (solver("DOP853", 1e-8), FEW * PERIODS),
         "solve_ivp DOP853 1e-10": (solver("DOP853", 1e-10), FEW * PERIODS),
     }
+    return methods, current, phi0
+
+
+def measure(card: Card, count: int) -> dict[str, Any]:
+    """All methods for one number of harmonics."""
+    drive = problem(card, count)[0]
+    few = np.argsort(np.abs(drive[:, 0]))[[LANES // 2, LANES - 1]]
+    methods, current, phi0 = methods_of(card, count, few)
+    exact = [by_solver(card, current[i], phi0[i], ("DOP853", 1e-13)) for i in few]
     times: dict[str, list[float]] = {name: [] for name in methods}
     results = {name: run() for name, (run, _) in methods.items()}  # compiles
     for _ in range(REPEATS):
         for name, (run, periods) in methods.items():
             seconds, results[name] = cpu(run)
             times[name].append(seconds / periods * 1e9)
-    lanes, scalar = results["lanes"], results["scalar"]
-    errors = {
-        "lanes": lanes.lead_rad[few] - exact,
-        "scalar": scalar.lead_rad[few] - exact,
-        **{n: results[n] - exact for n in methods if n.startswith("solve_ivp")},
-    }
+    lanes, scalar = results["lanes"].lead_rad, results["scalar"].lead_rad
+    errors = {"lanes": lanes[few] - exact, "scalar": scalar[few] - exact}
+    errors |= {n: results[n] - exact for n in methods if n.startswith("solve_ivp")}
     spent = {name: statistics.median(seen) for name, seen in times.items()}
     return {
         "harmonics": count,
         "ns_per_oscillator_period": spent,
         "ratio_to_lanes": {name: spent[name] / spent["lanes"] for name in spent},
         "error_rad": {name: float(np.abs(e).max()) for name, e in errors.items()},
-        "lanes_against_scalar_rad": float(
-            np.abs(lanes.lead_rad - scalar.lead_rad).max()
-        ),
-        "fallback_lanes": int(lanes.fallback.sum()),
-        "evaluations_per_period": lanes.evaluations / PERIODS,
+        "lanes_against_scalar_rad": float(np.abs(lanes - scalar).max()),
+        "fallback_lanes": int(results["lanes"].fallback.sum()),
+        "evaluations_per_period": results["lanes"].evaluations / PERIODS,
         "injection_ratio": float(injection_ratio(card, current).max()),
     }
 

@@ -114,7 +114,7 @@ def _dwell(lane: int, drive: Drive, out: Lanes) -> int:
             out.ups[lane] += state
             out.state[lane] = 1 - state
         if out.energy.shape[1] > 0:
-            _add_energy(lane, piece, x, (state, before), drive, out)
+            _add_energy(lane, piece, (state, before, x), drive, out)
         state = out.state[lane]
         begin += x
         while begin >= TWO_PI and not ends:
@@ -203,13 +203,12 @@ def _integrals(
 def _add_energy(
     lane: int,
     piece: tuple[float, float, float, float],
-    length: float,
-    before: tuple[int, float],
+    segment: tuple[int, float, float],
     drive: Drive,
     out: Lanes,
 ) -> None:
-    """Add the energies of one segment that has just ended."""
-    state, v = before
+    """Add the energies of one segment: its state, first voltage and length."""
+    state, v, length = segment
     omega, supply, series, capacity = drive.constants[lane, :4]
     mean, square, work = _integrals(
         piece, length, drive.response[state, :, lane], drive.current[lane]

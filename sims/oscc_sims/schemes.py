@@ -76,6 +76,7 @@ class ProbeResult:
 
 @dataclass(frozen=True, slots=True)
 class _Options:
+    scheme: str
     threads: int
     energy: bool
     kernel: str
@@ -93,11 +94,10 @@ class _Run:
         card: Card,
         current: ComplexArray,
         periods: int,
-        scheme: str,
         options: _Options,
     ) -> None:
         self.card, self.current, self.options = card, current, options
-        lengths = (1, 2) if scheme == "extrapolated" else (1,)
+        lengths = (1, 2) if options.scheme == "extrapolated" else (1,)
         self.plans = [
             prepare_dwell(card, current / length, periods * length)
             for length in lengths
@@ -125,6 +125,19 @@ class _Run:
         if seen.energy_J is not None:
             self.energy.append(seen.energy_J)
         return seen.lead_rad
+
+    def result(self, phase: FloatArray, ratio: FloatArray) -> SchemeResult:
+        """All read-outs, with the phase that the scheme made of them."""
+        return SchemeResult(
+            phase_rad=phase,
+            start_rad=np.stack(self.starts, axis=1),
+            end_rad=np.stack(self.ends, axis=1),
+            dwell_periods=tuple(self.lengths),
+            injection_ratio=ratio,
+            periods=sum(self.lengths),
+            fallback_lanes=self.fallback,
+            energy_J=np.stack(self.energy, axis=1) if self.options.energy else None,
+        )
 
 
 def _plain(run: _Run, phase: FloatArray) -> FloatArray:
@@ -194,37 +207,43 @@ def run_scheme(
         >>> round(float(seen.phase_rad[0]), 3), seen.periods   # 2 atan(tanh(1/2))
         (0.866, 72)
     """
+    options = _Options(scheme, threads, energy, kernel)
+    start = _checked(scheme, substeps, np.asarray(drive), phi0_rad, where)
+    offset = None if detuning_rad is None else np.asarray(detuning_rad) / substeps
+    current = injection_A(
+        card,
+        np.asarray(drive, dtype=np.complex128) / substeps,
+        harmonics,
+        dwell_periods,
+        detuning_rad=offset,
+    )
+    if scheme == "corrected":
+        current = second_order_currents(card, current)
+    ratio = require_injection(card, current, limit=limit, where=where)
+    run = _Run(card, current, int(dwell_periods), options)
+    phase = start
+    for _ in range(int(substeps)):
+        phase = _SUBSTEPS[scheme](run, phase)
+    return run.result(phase, ratio)
+
+
+def _checked(
+    scheme: str,
+    substeps: int,
+    drive: ComplexArray,
+    phi0_rad: FloatArray,
+    where: str,
+) -> FloatArray:
+    """Start phases, once the request is found sound."""
     require_choice("scheme", scheme, SCHEMES, where=where)
-    pull = np.asarray(drive, dtype=np.complex128)
     start = np.asarray(phi0_rad, dtype=np.float64)
-    require_shape("phi0_rad", start, (pull.shape[0],), axes="(targets,)", where=where)
+    require_shape("phi0_rad", start, drive.shape[:1], axes="(targets,)", where=where)
     require_finite("phi0_rad", start, where=where)
     if int(substeps) != substeps or substeps < 1:
         raise RequestError(
             f"Argument `substeps` must be a whole number >= 1, but is {substeps!r}."
         )
-    offset = None if detuning_rad is None else np.asarray(detuning_rad) / substeps
-    current = injection_A(
-        card, pull / substeps, harmonics, dwell_periods, detuning_rad=offset
-    )
-    if scheme == "corrected":
-        current = second_order_currents(card, current)
-    ratio = require_injection(card, current, limit=limit, where=where)
-    options = _Options(threads, energy, kernel)
-    run = _Run(card, current, int(dwell_periods), scheme, options)
-    phase = start
-    for _ in range(int(substeps)):
-        phase = _SUBSTEPS[scheme](run, phase)
-    return SchemeResult(
-        phase_rad=phase,
-        start_rad=np.stack(run.starts, axis=1),
-        end_rad=np.stack(run.ends, axis=1),
-        dwell_periods=tuple(run.lengths),
-        injection_ratio=ratio,
-        periods=sum(run.lengths),
-        fallback_lanes=run.fallback,
-        energy_J=np.stack(run.energy, axis=1) if energy else None,
-    )
+    return start
 
 
 def run_probe(
@@ -270,10 +289,11 @@ def run_probe(
             f"Argument `epsilon` must be above zero, but is {epsilon!r}."
         )
     start = np.asarray(phi0_rad, dtype=np.float64)
-    runs = [
-        run_scheme(
+
+    def at(size: float) -> SchemeResult:
+        return run_scheme(
             card,
-            sign * epsilon * np.asarray(drive),
+            size * np.asarray(drive),
             harmonics,
             start,
             scheme=scheme,
@@ -281,13 +301,11 @@ def run_probe(
             dwell_periods=dwell_periods,
             threads=threads,
             energy=energy,
-            detuning_rad=(
-                None if detuning_rad is None else sign * epsilon * detuning_rad
-            ),
+            detuning_rad=None if detuning_rad is None else size * detuning_rad,
             kernel=kernel,
             where=where,
         )
-        for sign in (1.0, -1.0)
-    ]
-    moved = (runs[0].phase_rad - runs[1].phase_rad) / (2.0 * epsilon)
-    return ProbeResult(moved, start + moved, runs[0], runs[1])
+
+    plus, minus = at(epsilon), at(-epsilon)
+    moved = (plus.phase_rad - minus.phase_rad) / (2.0 * epsilon)
+    return ProbeResult(moved, start + moved, plus, minus)
