@@ -42,10 +42,9 @@ def status_of(error: BaseException) -> int:
     """Exit status that an exception stands for.
 
     Example:
-            >>> from oscc.cli.streams import flush
-    from oscc.errors import ToolError
-            >>> status_of(ToolError("no disk"))
-            3
+        >>> from oscc.errors import ToolError
+        >>> status_of(ToolError("no disk"))
+        3
     """
     if isinstance(error, SystemExit):
         return 0  # only click does this, when the reader of its output left

@@ -1,7 +1,7 @@
 """A tiny build that the tests of the command line copy, and how they call it."""
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,14 +27,13 @@ class Outcome:
 Call = Callable[..., Outcome]
 
 
-@pytest.fixture(autouse=True)
-def own_cache(
-    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
-) -> Path:
+@pytest.fixture(autouse=True, scope="session")
+def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Logs of the tests stay out of the user's cache."""
     folder = tmp_path_factory.mktemp("cache")
-    monkeypatch.setenv("OSCC_CACHE", str(folder))
-    return folder
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OSCC_CACHE", str(folder))
+        yield folder
 
 
 @pytest.fixture

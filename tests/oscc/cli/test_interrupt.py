@@ -1,0 +1,104 @@
+"""Stopping a run: nothing of it goes on, and nothing half-made has a final name."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+Call = Callable[..., Any]
+
+
+@pytest.fixture
+def stub(tmp_path: Path) -> Path:
+    """A simulator that never ends, and starts a child that never ends either."""
+    path = tmp_path / "stuck-simulator"
+    path.write_text(
+        '#!/bin/sh\n[ "$1" = --version ] && echo ngspice-39 && exit\n'
+        "sleep 1000 &\nsleep 1000\n"
+    )
+    path.chmod(0o755)
+    return path
+
+
+def alive(stub: Path) -> list[int]:
+    """Processes of the stub's sessions; the leader of each runs the stub."""
+    found = []
+    for process in psutil.process_iter(["pid", "cmdline"]):
+        if str(stub) in " ".join(process.info["cmdline"] or ()):
+            found.append(process.info["pid"])
+    return found
+
+
+def wait_for(condition: Callable[[], Any], seconds: float) -> bool:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if condition():
+            return True
+        time.sleep(0.02)
+    return False
+
+
+@pytest.fixture
+def running(build: Path, stub: Path, call: Call) -> Iterator[subprocess.Popen[str]]:
+    """`oscc simulate` with the stub running under it."""
+    assert call("simulate", build, "--engine", "circuit").status == 0
+    command = [sys.executable, "-m", "oscc", "simulate", str(build)]
+    with subprocess.Popen(
+        [*command, "--engine", "ngspice"],
+        env={**os.environ, "OSCC_NGSPICE": str(stub)},
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as child:
+        assert wait_for(lambda: alive(stub), 60), "the stub was never started"
+        yield child
+        child.kill()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_interrupted_simulation_leaves_no_simulator(
+    running: subprocess.Popen[str], build: Path, stub: Path, number: signal.Signals
+) -> None:
+    sessions = {os.getsid(pid) for pid in alive(stub)}
+    running.send_signal(number)
+    _, errors = running.communicate(timeout=20)
+    assert running.returncode == 130
+    assert errors.strip() == (
+        "oscc simulate: interrupted; what was finished is kept."
+    )
+    assert wait_for(lambda: not alive(stub), 2)
+    # what nobody has waited for yet is dead all the same
+    left = [
+        p.info["pid"]
+        for p in psutil.process_iter(["pid", "status"])
+        if session(p.info["pid"]) in sessions
+        and p.info["status"] != psutil.STATUS_ZOMBIE
+    ]
+    assert left == []
+    assert (build / "sim" / "circuit" / "observables.safetensors").is_file()
+    assert not (build / "sim" / "ngspice" / "observables.safetensors").exists()
+
+
+def session(pid: int) -> int:
+    try:
+        return os.getsid(pid)
+    except ProcessLookupError:
+        return -1
+
+
+def test_a_stuck_simulator_is_stopped_at_the_time_limit(
+    call: Call, build: Path, stub: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OSCC_NGSPICE", str(stub))
+    found = call("simulate", build, "--engine", "ngspice", "--timeout", 0.5)
+    assert found.status == 3
+    assert "ngspice" in found.err
+    assert alive(stub) == []
+    assert not (build / "sim" / "ngspice" / "observables.safetensors").exists()
