@@ -103,7 +103,9 @@ class SpiceEngine:
         ]
         settings = {False: self.settings, True: self.settings.finer()}
         timings = {
-            finer: calibrate(prepared.card, settings[finer], simulator)
+            finer: calibrate(
+                prepared.card, settings[finer], simulator, timeout_s=timeout
+            )
             for finer in kinds
         }
         bench = Bench(
