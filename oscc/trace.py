@@ -32,7 +32,8 @@ class LayerTrace:
 
     `theta_rad` [T,K]: unwrapped phases that enter, sources and targets alike.
     `weights` [H,T,T]: causal attention, row t reads column u.
-    `gain_rad` [T,K]: signed gain over the dwell, value gate times bound.
+    `gain_rad` [T,K]: signed gain over the dwell, value gate times bound; 0 for a
+    target that starts exactly at rest, where it makes no difference.
     `harmonics` [N]; `present_*`, `successor_*` [N,K]: strength and frustration of
     the pair coefficients of both routes (None without a successor route).
     `next_rad` [T,K]: unwrapped phases right after the step, by the model's update.
@@ -183,6 +184,24 @@ def exact_step(config: ModelConfig, state: LayerState) -> FloatArray:
     return np.asarray(theta + exact_increment(a, _numpy(state.b), gain))
 
 
+def effective_gain(state: LayerState) -> FloatArray:
+    """Gain of every target, 0 where the target starts at rest.
+
+    A target whose direction is exactly zero stays where it is whatever its gain, by
+    either update; its bound is 0/0. Without this rule the first token of Kuramoto
+    attention, which reads itself alone, would rest on a repelling phase wherever its
+    gain is negative, and hardware would leave it at the first disturbance.
+
+    Args:
+        state: Attention, fields and gain of the step.
+
+    Returns:
+        Signed gain [rad], shape (B, T, K).
+    """
+    at_rest = _numpy(state.a).sum(axis=0) == 0.0
+    return np.where(at_rest, 0.0, _numpy(state.gain))
+
+
 def _numpy(tensor: torch.Tensor) -> FloatArray:
     return np.asarray(tensor.detach().double().numpy())
 
@@ -225,7 +244,7 @@ def _layer_traces(
     operations = _layer_operations(config, exact.shape[1])
     harmonics = frozen(kernel.harmonics, np.int64)
     theta, weights = _numpy(state.theta), _numpy(state.weights)
-    gain = _numpy(state.gain)
+    gain = effective_gain(state)
     return [
         LayerTrace(
             f"layer.{index}.coupling",

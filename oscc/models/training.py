@@ -24,7 +24,7 @@ from oscc.errors import RequestError, UndecidedError
 from oscc.models.base import LayerState, build_model
 from oscc.models.config import ModelConfig
 from oscc.seeds import stream
-from oscc.trace import exact_step
+from oscc.trace import effective_gain, exact_step
 
 STATE_FORMAT = "oscc.training/1"
 VALIDATION_BATCHES = 24
@@ -278,7 +278,8 @@ def drive_quantiles(
     layers = model.coupling_layers()  # type: ignore[operator]
 
     def advance(index: int, state: LayerState) -> torch.Tensor:
-        a, b, gain = (x.double().numpy() for x in (state.a, state.b, state.gain))
+        a, b = state.a.double().numpy(), state.b.double().numpy()
+        gain = effective_gain(state)
         moduli = np.abs(gain) * np.hypot(a, b).sum(axis=0)
         levels = np.quantile(moduli, (0.05, 0.5, 0.95, 0.99, 1.0))
         names = ("p5_rad", "p50_rad", "p95_rad", "p99_rad", "max_rad")

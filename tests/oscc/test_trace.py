@@ -191,3 +191,19 @@ def test_operation_counts_follow_their_formulas():
     assert count["bound"] >= 2 * 2 * 2 * pairs * 8
     free = trace(small(bound="B0"), TEXT).layers[0].operations
     assert free["bound"] == 0
+
+
+@pytest.mark.parametrize("update", ["flow", "euler"])
+def test_a_target_at_rest_has_no_gain_and_that_changes_nothing(update):
+    model = small("kuramoto", update)
+    layer = trace(model, TEXT).layers[0]
+    # the first token reads itself alone: sin(theta - theta) is exactly 0
+    assert np.array_equal(layer.gain_rad[0], np.zeros(8))
+    assert np.array_equal(layer.next_rad[0], layer.theta_rad[0])
+    assert np.all(layer.gain_rad[1:] != 0)
+    with torch.no_grad():
+        state = (
+            model.double().layers[0].state(model.embed(torch.from_numpy(TEXT)[None]))
+        )
+    assert state.gain[0, 0].abs().min() > 0
+    assert np.array_equal(state.gain[0, 1:].numpy(), layer.gain_rad[1:])
