@@ -1,0 +1,57 @@
+"""Paste the figures of build/demo into README.md, between its two marks."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+DEMO = ROOT / "build" / "demo"
+MARKED = re.compile(
+    r"(<!-- demo: begin \(written by `make readme`\) -->\n).*?(<!-- demo: end -->)",
+    flags=re.DOTALL,
+)
+
+
+def text_of(verb: str) -> str:
+    """What a verb prints about the demo, without the line of the file it wrote."""
+    command = [sys.executable, "-m", "oscc", verb, "build/demo"]
+    if verb == "verify":
+        command += ["--levels", ",".join(_levels())]
+    done = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    if done.returncode not in (0, 1, 4):
+        sys.exit(done.stderr or done.returncode)
+    lines = [line for line in done.stdout.splitlines() if line[:6] != "wrote "]
+    return "\n".join(f"    {line}" for line in lines)
+
+
+def _levels() -> list[str]:
+    verdict = json.loads((DEMO / "verify.json").read_text(encoding="utf-8"))
+    return [
+        f"spice:{level['engine']}" if level["level"] == "spice" else level["level"]
+        for level in verdict["levels"]
+    ]
+
+
+def main() -> None:
+    """Replace what stands between the marks."""
+    if not (DEMO / "energy.json").is_file():
+        sys.exit("There is no demo yet: make demo")
+    figures = "\n\n".join(text_of(verb) for verb in ("verify", "energy"))
+    path = ROOT / "README.md"
+    page, count = MARKED.subn(
+        lambda found: f"{found[1]}\n{figures}\n\n{found[2]}",
+        path.read_text(encoding="utf-8"),
+    )
+    if count != 1:
+        sys.exit("README.md must hold the two marks of the demo once")
+    path.write_text(page, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
