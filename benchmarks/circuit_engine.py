@@ -242,7 +242,7 @@ def by_spice(
 ) -> dict[str, Any]:
     """Cost and error of a SPICE program at one setting."""
     said = version(settings.dialect)
-    timing, _ = calibrate(card, settings)
+    timing = calibrate(card, settings)
     times, errors = [], []
     for current, start, exact in targets * SPICE_REPEATS:
         deck = spice_deck(card, current, start, timing)

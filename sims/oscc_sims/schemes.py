@@ -18,7 +18,12 @@ import numpy as np
 import numpy.typing as npt
 
 from oscc.arrays import ComplexArray, FloatArray
-from oscc.checks import require_choice, require_finite, require_shape
+from oscc.checks import (
+    require_choice,
+    require_finite,
+    require_positive,
+    require_shape,
+)
 from oscc.device.averaging import ripple_rad, second_order_currents, without_ripple
 from oscc.device.card import Card
 from oscc.device.coupler import INJECTION_LIMIT, injection_A, require_injection
@@ -284,10 +289,7 @@ def run_probe(
         >>> round(float(seen.displacement_rad[0]), 2)   # Im of the drive
         2.0
     """
-    if not (np.isfinite(epsilon) and epsilon > 0):
-        raise RequestError(
-            f"Argument `epsilon` must be above zero, but is {epsilon!r}."
-        )
+    require_positive("epsilon", epsilon, where=where)
     start = np.asarray(phi0_rad, dtype=np.float64)
 
     def at(size: float) -> SchemeResult:
