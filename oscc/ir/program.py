@@ -149,7 +149,8 @@ def _symbols(given: npt.ArrayLike) -> IntArray:
 def _plain(name: str, content: Mapping[str, Any]) -> dict[str, Any]:
     """Own copy of a mapping, as a trip through the file would leave it."""
     try:
-        copy: dict[str, Any] = json.loads(json.dumps(content, allow_nan=False))
+        text = json.dumps(content, allow_nan=False, sort_keys=True)
+        copy: dict[str, Any] = json.loads(text)
     except (TypeError, ValueError) as error:
         raise RequestError(
             f"Argument `{name}` must be plain JSON content, but is not: {error}."

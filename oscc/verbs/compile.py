@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from oscc.checks import require_whole
 from oscc.errors import RequestError
 from oscc.ir.program import Program
 from oscc.seeds import stream
@@ -51,7 +52,6 @@ class CompileRequest:
     unknown: str = "error"
     seed: int = 0
     threads: int = 1
-    digests: Mapping[str, str] = field(default_factory=dict)
 
 
 def compile(
@@ -132,10 +132,14 @@ def _require_supported(request: CompileRequest) -> None:
             "Fidelity `passive` is not available yet; use summed, pairwise or "
             "oscillators."
         )
-    if request.accuracy_mrad <= 0:
+    if not request.accuracy_mrad > 0:
         raise RequestError(
             f"`--accuracy-mrad` must be above zero, but is {request.accuracy_mrad:g}."
         )
+    for name in ("substeps", "periods", "max_tokens"):
+        value = getattr(request, name)
+        if value is not None:
+            require_whole(name, value)
 
 
 def input_tokens(

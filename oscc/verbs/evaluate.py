@@ -7,14 +7,15 @@ columns see the same windows of held-out text, every position counted.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from oscc.arrays import FloatArray
+from oscc.arrays import FloatArray, IntArray
+from oscc.corpus import Symbols
 from oscc.errors import RequestError
 from oscc.ir.stage import Stage
 from oscc.ladder.agreement import bits as bits_of
@@ -32,6 +33,7 @@ FORMAT = "oscc.evaluate/1"
 ENGINES = ("phase", "circuit")
 
 _CALIBRATION_WINDOWS = 4
+_CALIBRATION_SHARE = 0.5
 _WINDOWS_AT_ONCE = 16
 
 Progress = Callable[[str, int, int], None]
@@ -96,71 +98,122 @@ def evaluate(
             f"evaluate runs {' or '.join(ENGINES)} in the loop, not `{engine}`."
         )
     training, held_out, corpus = _symbols(model, text, options)
-    loop = _Loop(model, options)
+    loop = _Loop(model, engine, options)
     if engine == "circuit":
         loop.choose_schemes(training)
-    return _compare(loop, engine, held_out, corpus)
+    return _compare(loop, held_out, corpus)
 
 
 def _symbols(
     model: LoadedCheckpoint, text: Path | None, options: EvaluateOptions
-) -> tuple[Any, Any, str]:
+) -> tuple[list[Symbols], list[Symbols], str]:
     """Calibration windows, held-out windows, digest of the corpus."""
-    from oscc.corpus import read_text, standard_library, windows
+    from oscc.corpus import standard_library, windows
 
-    context = model.config.context
-    corpus = standard_library()
-    training = windows(corpus.train, context, _CALIBRATION_WINDOWS * context)
+    context, corpus = model.config.context, standard_library()
+    ours = model.vocabulary == corpus.vocabulary
+    training = [windows(corpus.train, context, _CALIBRATION_WINDOWS * context)]
     if text is None:
+        if not ours:
+            raise RequestError(
+                "The checkpoint's vocabulary is not that of the standard library's "
+                "sources. Give a text of its own with --text PATH."
+            )
         held_out = windows(corpus.held_out, context, options.tokens)
-        return training, held_out, corpus.digest
+        return training, [held_out], corpus.digest
+    symbols, digest = _given_text(model, text, options.request.unknown)
+    every = whole_windows(symbols, context)
+    return training if ours else every, every, digest
+
+
+def _given_text(
+    model: LoadedCheckpoint, text: Path, unknown: str
+) -> tuple[Symbols, str]:
+    """Symbols of a text file, or of all files of a folder one after the other."""
+    from oscc.corpus import read_text
     from oscc.files import sha256_bytes
 
-    content = read_text(text)
-    symbols = model.vocabulary.encode(
-        content, unknown=options.request.unknown, where=str(text)
-    )
-    every = windows(symbols, context, len(symbols))
-    return training, every, sha256_bytes(content.encode())
+    files = sorted(p for p in text.rglob("*") if p.is_file()) if text.is_dir() else []
+    parts = [(path, read_text(path)) for path in files or [text]]
+    symbols = [
+        model.vocabulary.encode(content, unknown=unknown, where=str(path))
+        for path, content in parts
+    ]
+    joined = "".join(content for _, content in parts)
+    return np.concatenate(symbols), sha256_bytes(joined.encode())
+
+
+def whole_windows(symbols: Symbols, context: int) -> list[Symbols]:
+    """A text cut into windows without overlap, nothing left over.
+
+    Args:
+        symbols: Symbol numbers, shape (symbols,).
+        context: Tokens T of a window.
+
+    Returns:
+        Windows of T inputs and each one's next symbol, shape (windows, T + 1), and
+        what is left of the text as one shorter window.
+
+    Raises:
+        RequestError: the text has no next symbol to predict.
+
+    Example:
+        >>> [w.tolist() for w in whole_windows(np.arange(6, dtype=np.uint8), 2)]
+        [[[0, 1, 2], [2, 3, 4]], [[4, 5]]]
+    """
+    positions = len(symbols) - 1
+    if positions < 1:
+        raise RequestError(
+            f"The text has {len(symbols)} symbols, evaluation needs 2. "
+            "Give a longer text."
+        )
+    count, rest = divmod(positions, context)
+    starts = context * np.arange(count)
+    full = [symbols[i : i + context + 1] for i in starts]
+    tail = [symbols[count * context :][None]] if rest else []
+    return ([np.stack(full)] if full else []) + tail
 
 
 class _Loop:
     """A model whose coupling steps are replaced by an engine, layer by layer."""
 
-    def __init__(self, model: LoadedCheckpoint, options: EvaluateOptions) -> None:
+    def __init__(
+        self, model: LoadedCheckpoint, engine: str, options: EvaluateOptions
+    ) -> None:
         from oscc.device.card_file import load_card
 
         self.model = model
+        self.engine = engine
         self.options = options
         self.card: Card = load_card(options.request.device)
         self.passes: PassOptions = pass_options(self.card, options.request)
         self.schemes: dict[int, Scheme] = {}
         self.layers: dict[int, _Layer] = {}
 
-    def choose_schemes(self, training: Any) -> None:
-        """Scheme of every layer: the costliest that calibration windows ask for."""
-        from oscc.device.card_file import card_to_mapping
-        from oscc.lower import lower
-        from oscc.passes.dwell import choose_dwell
+    def choose_schemes(self, training: list[Symbols]) -> None:
+        """Scheme of every layer, on all calibration windows together.
+
+        It need not carry the largest drive of every window: a window with more gets
+        more substeps, as compiling it alone would give it.
+        """
+        from oscc.passes.dwell import choose_scheme
         from oscc.trace import trace
 
         request = self.options.request
-        for window in training[:_CALIBRATION_WINDOWS]:
-            program = choose_dwell(
-                lower(
-                    trace(self.model.model, window[:-1]),
-                    card_to_mapping(self.card),
-                    update=request.update,
-                    accuracy_rad=1e-3 * request.accuracy_mrad,
-                    seed=request.seed,
-                ),
+        seen: dict[int, list[Stage]] = {}
+        chosen = [window for group in training for window in group]
+        for window in chosen[:_CALIBRATION_WINDOWS]:
+            layers = trace(self.model.model, window[:-1]).layers
+            for number, layer in enumerate(layers):
+                seen.setdefault(number, []).append(self.stage(number, layer))
+        for number, stages in seen.items():
+            self.schemes[number], _ = choose_scheme(
+                stages,
                 self.passes,
+                accuracy_rad=1e-3 * request.accuracy_mrad,
+                seed=request.seed,
+                share=_CALIBRATION_SHARE,
             )
-            for number, stage in enumerate(program.stages):
-                found = _scheme_of(stage)
-                known = self.schemes.get(number)
-                if known is None or found.periods > known.periods:
-                    self.schemes[number] = found
 
     def stage(self, number: int, layer: LayerTrace) -> Stage:
         """The stage of one layer on one window, with its scheme if it has one."""
@@ -193,7 +246,10 @@ class _Loop:
         from oscc_sims.phase import solve
 
         stage = self.stage(number, layer)
-        return solve(phase.problem(stage)).reshape(stage.phi0_rad.shape)
+        phases = solve(phase.problem(stage)).reshape(stage.phi0_rad.shape)
+        if self.engine == "phase":
+            self._note(number, phases - layer.next_rad, 0)
+        return phases
 
     def circuit(self, number: int, layer: LayerTrace) -> FloatArray:
         """Coupling step by the circuit engine, its error noted."""
@@ -206,9 +262,11 @@ class _Loop:
             self.card, circuit.problem(stage), threads=self.options.request.threads
         )
         phases = found.reshape(stage.phi0_rad.shape)
-        noted = self.layers.setdefault(number, _Layer())
-        noted.note(phases - layer.next_rad, total_periods(stage))
+        self._note(number, phases - layer.next_rad, total_periods(stage))
         return phases
+
+    def _note(self, number: int, error: FloatArray, periods: int) -> None:
+        self.layers.setdefault(number, _Layer()).note(error, periods)
 
     def _within_limit(self, stage: Stage) -> Stage:
         """The stage with as many substeps as its largest injection needs."""
@@ -221,47 +279,65 @@ class _Loop:
         return replace(stage, substeps=math.ceil(stage.substeps * share))
 
 
-def _scheme_of(stage: Stage) -> Scheme:
-    epsilon = stage.probe_epsilon if stage.update == "probe" else None
-    return Scheme(stage.scheme, stage.substeps, stage.dwell_periods, epsilon)
+@dataclass(slots=True, eq=False)
+class _Scores:
+    """What every position cost by column, window by window."""
+
+    bits: dict[str, list[FloatArray]]
+    agree: list[FloatArray] = field(default_factory=list)
+    divergence: list[FloatArray] = field(default_factory=list)
+
+    def mean(self, column: str) -> float:
+        return float(np.concatenate(self.bits[column]).mean())
+
+    def change(self, column: str) -> tuple[float, float | None, int]:
+        """Paired difference to digital, its standard error, number of windows.
+
+        Positions of a window share their text, so the error comes from windows, as
+        that of a ratio estimate where the last one is shorter.
+        """
+        pairs = zip(self.bits[column], self.bits["digital"], strict=True)
+        sums, sizes = np.array([(float((a - b).sum()), a.size) for a, b in pairs]).T
+        delta, count = float(sums.sum() / sizes.sum()), sums.size
+        if count < 2:
+            return delta, None, count
+        spread = float(((sums - delta * sizes) ** 2).sum()) * count / (count - 1)
+        return delta, float(np.sqrt(spread) / sizes.sum()), count
 
 
-def _compare(loop: _Loop, engine: str, held_out: Any, corpus: str) -> dict[str, Any]:
+def _compare(loop: _Loop, held_out: list[Symbols], corpus: str) -> dict[str, Any]:
     from oscc.trace import forward_with
 
     columns = {"digital": None, "phase": loop.phase}
-    if engine == "circuit":
+    if loop.engine == "circuit":
         columns["circuit"] = loop.circuit
-    bits: dict[str, list[FloatArray]] = {name: [] for name in columns}
-    agree, divergence = [], []
-    total = len(held_out)
-    for first in range(0, total, _WINDOWS_AT_ONCE):
-        batch = held_out[first : first + _WINDOWS_AT_ONCE].astype(np.int64)
+    scores = _Scores({name: [] for name in columns})
+    done, total = 0, sum(len(group) for group in held_out)
+    for batch in _batches(held_out):
+        done += len(batch)
         logs = {}
         for name, step in columns.items():
             logits = forward_with(loop.model.model, batch[:, :-1], step)
             logs[name] = log_softmax(logits)
-            bits[name].append(bits_of(logs[name], batch[:, 1:]))
-            loop.options.progress(name, min(first + len(batch), total), total)
-        agree.append(top1(logs["digital"], logs[engine]))
-        divergence.append(divergence_nats(logs["digital"], logs[engine]))
-    joined = {name: np.concatenate(parts) for name, parts in bits.items()}
-    return _content(loop, engine, joined, corpus) | {
-        "top1_agreement": float(np.concatenate(agree).mean()),
-        "kl_nats": float(np.concatenate(divergence).mean()),
-    }
+            scores.bits[name] += list(bits_of(logs[name], batch[:, 1:]))
+            loop.options.progress(name, done, total)
+        one, other = logs["digital"], logs[loop.engine]
+        scores.agree += list(top1(one, other))
+        scores.divergence += list(divergence_nats(one, other))
+    return _content(loop, scores, corpus)
 
 
-def _content(
-    loop: _Loop, engine: str, bits: Mapping[str, FloatArray], corpus: str
-) -> dict[str, Any]:
-    """Positions of a window share their text, so errors come from window means."""
-    paired = (bits[engine] - bits["digital"]).mean(axis=1)
-    error = (
-        float(paired.std(ddof=1) / np.sqrt(paired.size)) if paired.size > 1 else None
-    )
-    layers = loop.layers
+def _batches(held_out: list[Symbols]) -> Iterator[IntArray]:
+    for group in held_out:
+        for first in range(0, len(group), _WINDOWS_AT_ONCE):
+            yield group[first : first + _WINDOWS_AT_ONCE].astype(np.int64)
+
+
+def _content(loop: _Loop, scores: _Scores, corpus: str) -> dict[str, Any]:
+    engine, layers = loop.engine, loop.layers
+    delta, error, windows = scores.change(engine)
     stages = sum(layer.stages for layer in layers.values())
+    periods = sum(layer.periods for layer in layers.values())
     return {
         "format": FORMAT,
         "checkpoint": loop.model.digest,
@@ -269,16 +345,16 @@ def _content(
         "engine": engine,
         "device": loop.card.name,
         "accuracy_rad": 1e-3 * loop.options.request.accuracy_mrad,
-        "tokens": int(bits["digital"].size),
-        "windows": int(paired.size),
-        "bpc_digital": float(bits["digital"].mean()),
-        "bpc_phase": float(bits["phase"].mean()),
-        "bpc_hardware": float(bits[engine].mean()),
-        "delta_bpc": float(paired.mean()),
+        "tokens": sum(window.size for window in scores.bits["digital"]),
+        "windows": windows,
+        "bpc_digital": scores.mean("digital"),
+        "bpc_phase": scores.mean("phase"),
+        "bpc_hardware": scores.mean(engine),
+        "delta_bpc": delta,
         "delta_se": error,
-        "periods_per_stage": (
-            sum(layer.periods for layer in layers.values()) / stages if stages else None
-        ),
+        "top1_agreement": float(np.concatenate(scores.agree).mean()),
+        "kl_nats": float(np.concatenate(scores.divergence).mean()),
+        "periods_per_stage": periods / stages if engine == "circuit" else None,
         "layers": [
             {
                 "stage": f"layer.{number}.coupling",

@@ -19,6 +19,9 @@ from oscc.ir.stage import Stage
 from oscc.observables import Observables
 from oscc.observables import save as save_observables
 
+WHOLE = ("ir", "phase", "circuit")
+"""Engines that run every target of a program; the others run decks of a sample."""
+
 
 @dataclass(frozen=True, slots=True)
 class SimulateOptions:
@@ -64,6 +67,8 @@ def simulate(
         ToolError: a simulator is missing or failed.
         UndecidedError: an engine could not reach its accuracy.
     """
+    if engine in WHOLE:
+        _require_all_targets(engine, options)
     if engine == "ir":
         from oscc.ir.interpret import run
 
@@ -81,6 +86,14 @@ def simulate(
         network = circuit_backend.build(program, stages=options.stages)
         return CircuitEngine().run(network, threads=options.jobs)
     return _simulator(program, engine, start, options)
+
+
+def _require_all_targets(engine: str, options: SimulateOptions) -> None:
+    if options.targets not in (None, "all"):
+        raise RequestError(
+            f"Engine {engine} always runs every target; a choice of targets is for the "
+            "simulators."
+        )
 
 
 def _simulator(

@@ -20,7 +20,7 @@ from oscc.ladder.levels import LevelResult, StageErrors, compare, compare_dwells
 from oscc.ladder.verdict import Verdict
 from oscc.observables import Observables
 from oscc.verbs.closed_loop import ClosedLoop
-from oscc.verbs.simulate import SimulateOptions, simulate, simulate_into
+from oscc.verbs.simulate import WHOLE, SimulateOptions, simulate, simulate_into
 
 if TYPE_CHECKING:
     from oscc.checkpoint import LoadedCheckpoint
@@ -90,10 +90,10 @@ def verify(
         _require_all_stages(program, one)
 
     def run(engine: str) -> Observables:
-        start = run("circuit") if engine not in ("ir", "phase", "circuit") else None
+        start = run("circuit") if engine not in WHOLE else None
         if engine not in cache:
             cache[engine] = simulate(
-                program, engine, start=start, options=options.simulate
+                program, engine, start=start, options=_simulation(engine, options)
             )
         return cache[engine]
 
@@ -313,12 +313,17 @@ def _from_folder(
     if engine == "ir":
         arrays = {f"{s.name}.phase": interpret(s) for s in program.stages}
         return Observables("ir", program.digest(), arrays, {})
-    return simulate_into(folder, program, engine, replace(options.simulate))
+    return simulate_into(folder, program, engine, _simulation(engine, options))
+
+
+def _simulation(engine: str, options: VerifyOptions) -> SimulateOptions:
+    """How an engine is run: every stage, and the choice of targets for simulators."""
+    targets = None if engine in WHOLE else options.simulate.targets
+    return replace(options.simulate, stages=None, targets=targets)
 
 
 def _complete(seen: Observables, program: Program, options: VerifyOptions) -> bool:
     """Whether a run can be judged: every stage, from simulators at two steps."""
     if set(seen.stages) != {stage.name for stage in program.stages}:
         return False
-    whole = seen.engine in ("ir", "phase", "circuit")
-    return whole or not options.simulate.gate or run_twice(seen)
+    return seen.engine in WHOLE or not options.simulate.gate or run_twice(seen)
