@@ -13,13 +13,13 @@ work.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from oscc.arrays import FloatArray
+from oscc.arrays import BoolArray, FloatArray, IntArray
 from oscc.device.coupler import injection_A, injection_ratio
 from oscc.device.cycle_energy import energy_per_period_J
 from oscc.errors import RequestError
@@ -31,7 +31,10 @@ from oscc.passes.record import record
 from oscc.passes.trials import stage_drive, trial_targets
 
 _SUBSTEPS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24)
-_PERIODS = (3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96, 128, 192, 256)
+_PERIODS = (
+    *(3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 16, 18, 20, 24),
+    *(32, 48, 64, 96, 128, 192, 256),
+)
 # The chance that a trial misses the rare targets near a repeller, which make the rms,
 # is met by asking for less than the wanted error.
 _MARGIN = 0.6
@@ -52,7 +55,9 @@ def choose_dwell(program: Program, options: PassOptions) -> Program:
     """
     stages, chosen = [], []
     for stage in program.stages:
-        scheme, numbers = _choose(stage, program, options)
+        scheme, numbers = choose_scheme(
+            (stage,), options, accuracy_rad=program.accuracy_rad, seed=program.seed
+        )
         stages.append(_with_scheme(stage, scheme))
         chosen.append({"stage": stage.name, **numbers})
     return record(
@@ -60,10 +65,31 @@ def choose_dwell(program: Program, options: PassOptions) -> Program:
     )
 
 
-def _choose(
-    stage: Stage, program: Program, options: PassOptions
+def choose_scheme(
+    stages: Sequence[Stage],
+    options: PassOptions,
+    *,
+    accuracy_rad: float,
+    seed: int,
+    share: float = 1.0,
 ) -> tuple[Scheme, dict[str, Any]]:
-    candidates = _candidates(stage, options)
+    """Scheme of least energy for one stage, or for one layer on several inputs.
+
+    Args:
+        stages: The stage; or the same layer on several inputs, judged together.
+        options: What the passes may be told.
+        accuracy_rad: Wanted rms error [rad].
+        seed: Seed of the trials.
+        share: Part of the stages whose largest injection must be within the card's
+            limit; the others are left out, and need more substeps than the scheme.
+
+    Returns:
+        The scheme, and what its trials showed.
+
+    Raises:
+        RequestError: no scheme reaches the accuracy within the card's limit.
+    """
+    candidates = _candidates(stages[0], options)
     fixed = len(candidates) == 1
     if options.trial is None:
         if not fixed:
@@ -71,18 +97,20 @@ def _choose(
                 "Choosing a scheme needs trial runs; give scheme, substeps and periods."
             )
         return candidates[0], _numbers(candidates[0], None, 0)
-    bench = _bench(stage, program, options, options.trial)
-    fits = _within_limit(stage, options)
-    limit = np.inf if fixed else _MARGIN * program.accuracy_rad
-    missed: list[tuple[float, Scheme]] = []
+    bench = _bench(stages, seed, options, options.trial)
+    checks = [_within_limit(stage, options) for stage in stages]
+    limit = np.inf if fixed else _MARGIN * accuracy_rad
+    missed: list[tuple[float, Scheme, BoolArray]] = []
     for tried, scheme in enumerate(candidates, 1):
-        if not fits(scheme):
+        fits = np.array([check(scheme) for check in checks])
+        if fits.mean() < share:
             continue
-        error, floor = bench.measure(scheme, limit)
+        error, floor = bench.measure(scheme, fits, limit)
         if error is not None:
             return scheme, _numbers(scheme, error, tried)
-        missed.append((floor, scheme))
-    raise RequestError(_refusal(stage, program, candidates, bench.least(missed)))
+        missed.append((floor, scheme, fits))
+    least = bench.least(missed)
+    raise RequestError(_refusal(stages[0], accuracy_rad, len(candidates), least))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -92,20 +120,22 @@ class _Bench:
     trial: Trial
     targets: Targets
     want_rad: FloatArray
+    stage: IntArray
 
     def measure(
-        self, scheme: Scheme, limit: float = np.inf
+        self, scheme: Scheme, fits: BoolArray, limit: float = np.inf
     ) -> tuple[FloatArray | None, float]:
-        """Error of every trial, and its rms [rad].
+        """Error of every trial of the stages that fit, and its rms [rad].
 
         Where a part of the trials shows that the rms is above the limit, or a slip,
         there is no error, and the rms is a lower bound. Without a limit all run.
         """
-        total, begin, squares = self.want_rad.size, 0, 0.0
+        chosen = np.flatnonzero(fits[self.stage])
+        total, begin, squares = chosen.size, 0, 0.0
         errors: list[FloatArray] = []
         while begin < total:
             end = begin + (*_PARTS, total)[min(len(errors), len(_PARTS))]
-            part = slice(begin, min(end, total))
+            part = chosen[begin:end]
             error = self.trial.hardware(self._part(part), scheme) - self.want_rad[part]
             errors.append(error)
             squares += float((error**2).sum())
@@ -113,36 +143,46 @@ class _Bench:
             slipped = bool((np.abs(error) > _SLIP_RAD).any())
             if np.isfinite(limit) and (floor > limit or slipped):
                 return None, floor
-            begin = part.stop
+            begin = end
         return np.concatenate(errors), floor
 
-    def _part(self, part: slice) -> Targets:
+    def _part(self, part: IntArray) -> Targets:
         one = self.targets
         return Targets(one.drive[part], one.harmonics, one.phi0_rad[part])
 
-    def least(self, missed: list[tuple[float, Scheme]]) -> float:
+    def least(self, missed: list[tuple[float, Scheme, BoolArray]]) -> float:
         """Smallest rms over all trials of the candidates that were dropped [rad]."""
         found = np.inf
-        for floor, scheme in sorted(missed, key=lambda one: one[0]):
+        for floor, scheme, fits in sorted(missed, key=lambda one: one[0]):
             if floor >= found:
                 break
-            found = min(found, self.measure(scheme)[1])
+            found = min(found, self.measure(scheme, fits)[1])
         return float(found)
 
 
 def _bench(
-    stage: Stage, program: Program, options: PassOptions, trial: Trial
+    stages: Sequence[Stage], seed: int, options: PassOptions, trial: Trial
 ) -> _Bench:
-    targets = trial_targets(
-        stage,
-        program.seed,
-        count=options.trial_targets,
-        draws=options.trial_draws,
+    drawn = [
+        trial_targets(
+            stage,
+            seed + number,
+            count=options.trial_targets,
+            draws=options.trial_draws,
+        )
+        for number, stage in enumerate(stages)
+    ]
+    targets = Targets(
+        np.concatenate([one.drive for one in drawn]),
+        drawn[0].harmonics,
+        np.concatenate([one.phi0_rad for one in drawn]),
     )
-    want = trial.exact(targets) if stage.update == "flow" else euler_step(targets)
+    flow = stages[0].update == "flow"
+    want = trial.exact(targets) if flow else euler_step(targets)
     order = np.argsort(-_difficulty(targets, want), kind="stable")
     ordered = Targets(targets.drive[order], targets.harmonics, targets.phi0_rad[order])
-    return _Bench(trial, ordered, want[order])
+    stage = np.repeat(np.arange(len(drawn)), [one.phi0_rad.size for one in drawn])
+    return _Bench(trial, ordered, want[order], stage[order])
 
 
 def _difficulty(targets: Targets, want: FloatArray) -> FloatArray:
@@ -194,9 +234,7 @@ def _with_scheme(stage: Stage, scheme: Scheme) -> Stage:
     )
 
 
-def _refusal(
-    stage: Stage, program: Program, candidates: list[Scheme], least: float
-) -> str:
+def _refusal(stage: Stage, accuracy_rad: float, tried: int, least: float) -> str:
     if not np.isfinite(least):
         return (
             f"stage {stage.name}: every scheme that was asked for needs more than the "
@@ -204,8 +242,8 @@ def _refusal(
             "--device."
         )
     return (
-        f"stage {stage.name}: {1e3 * program.accuracy_rad:g} mrad is not reached by "
-        f"{len(candidates)} schemes of up to {_MOST_PERIODS} periods; the best gave "
+        f"stage {stage.name}: {1e3 * accuracy_rad:g} mrad is not reached by "
+        f"{tried} schemes of up to {_MOST_PERIODS} periods; the best gave "
         f"{1e3 * least:.3g} mrad. Ask for a larger --accuracy-mrad or another --device."
     )
 
