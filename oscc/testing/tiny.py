@@ -175,9 +175,9 @@ def tiny_model(
         put(layer.value.weight, gain_rad * random.uniform(-0.2, 0.2, (k, wide)) / k)
         if isinstance(layer, FsnLayer):
             shape = tuple(layer.gamma.shape)
-            orders = np.arange(1, shape[0] + 1)[:, None, None]
-            strong = 1.0 / (shape[0] * orders)
-            put(layer.gamma, strong * random.uniform(-1, 1, shape))
+            weak = np.arange(1, shape[0] + 1)[:, None, None] ** 2
+            signs = random.choice([-1.0, 1.0], shape)
+            put(layer.gamma, signs * random.uniform(0.3, 1.0, shape) / weak)
             if layer.alpha.requires_grad:
                 put(layer.alpha, random.uniform(-np.pi, np.pi, shape))
     return model

@@ -195,10 +195,10 @@ def simulate_into(
     folder: BuildFolder, program: Program, engine: str, options: SimulateOptions
 ) -> Observables:
     """Run an engine and write its files; the folder is held by the caller."""
-    from oscc_sims.registry import SIMULATORS
+    from oscc_sims.registry import BUILT_IN
 
     start = None
-    if engine in SIMULATORS:
+    if engine in BUILT_IN and engine not in WHOLE:
         start = folder.observables("circuit", program)
         if start is None:
             start = simulate_into(

@@ -198,14 +198,15 @@ def _levels(word: str, program: Program, options: VerifyOptions) -> list[_Level]
 
 def _simulators(engine: str) -> tuple[str, ...]:
     """The named simulator, or all installed ones."""
-    from oscc_sims.registry import SIMULATORS
+    from oscc_sims.registry import BUILT_IN, SIMULATORS
     from oscc_sims.registry import engine as open_engine
 
+    known = [name for name in BUILT_IN if name not in WHOLE]
     if engine:
-        if engine not in SIMULATORS:
+        if engine not in known:
             raise RequestError(
-                f"There is no simulator `{engine}`; there are {', '.join(SIMULATORS)}."
-                f"{nearest(engine, SIMULATORS)}"
+                f"There is no simulator `{engine}`; there are {', '.join(known)}."
+                f"{nearest(engine, known)}"
             )
         return (engine,)
     found = tuple(name for name in SIMULATORS if open_engine(name).available()[0])

@@ -25,7 +25,12 @@ def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("checkpoints")
     return {
         name: write_checkpoint(
-            folder / f"{name}.safetensors", *kind, layers=2, gain_rad=3.0, seed=1
+            folder / f"{name}.safetensors",
+            *kind,
+            layers=2,
+            gain_rad=3.0,
+            bound="B0",
+            seed=1,
         )
         for name, kind in KINDS.items()
     }
