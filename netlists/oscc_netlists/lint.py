@@ -15,6 +15,7 @@ from oscc_netlists.element import (
     Element,
     Resistor,
     Switch,
+    Transconductor,
     VoltageSource,
     parse_expression,
 )
@@ -75,12 +76,24 @@ def _without_path(circuit: Circuit) -> list[Finding]:
     for element in circuit.elements():
         if _conducts(element):
             parent[root(element.plus)] = root(element.minus)
+    for one, other in _gyrators(circuit):
+        parent[root(one)] = root(other)
     ground = root("0")
     return [
         Finding("no_dc_path", node, f"node `{node}` has no path for direct current")
         for node in sorted(circuit.nodes)
         if root(node) != ground
     ]
+
+
+def _gyrators(circuit: Circuit) -> list[tuple[str, str]]:
+    """Nodes that control each other's current: their voltages settle together."""
+    drives = set()
+    for element in circuit.elements():
+        if isinstance(element, Transconductor):
+            out = element.minus if element.plus == "0" else element.plus
+            drives.add((element.control_plus, out))
+    return [(a, b) for a, b in drives if a < b and (b, a) in drives]
 
 
 def _currents(circuit: Circuit) -> list[Finding]:

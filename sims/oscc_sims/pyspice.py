@@ -17,12 +17,12 @@ import numpy as np
 
 from oscc.config import environment
 from oscc.errors import ToolError
-from oscc_netlists.deck import Deck
 from oscc_sims import pyspice_worker
 from oscc_sims.process import Children
 from oscc_sims.rawfile import Plot
 from oscc_sims.simulator import (
     DECK_FILE,
+    Runnable,
     Simulator,
     SimulatorFault,
     check_waveforms,
@@ -44,7 +44,7 @@ def open_pyspice() -> Simulator:
     return Simulator("pyspice", package_version("PySpice"), run_deck)
 
 
-def run_deck(children: Children, deck: Deck, timeout_s: float) -> Plot:
+def run_deck(children: Children, deck: Runnable, timeout_s: float) -> Plot:
     """Waveforms of an ngspice deck, by a worker process.
 
     Raises:

@@ -11,13 +11,13 @@ import re
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 import numpy as np
 
 from oscc.config import environment
 from oscc.errors import ToolError
-from oscc_netlists.deck import Deck
+from oscc_netlists.circuit import Circuit
 from oscc_netlists.element import Dc, VoltageSource
 from oscc_sims.gnucap_output import faults, read_table
 from oscc_sims.process import Children, Finished
@@ -82,7 +82,23 @@ def version(dialect: str) -> str:
     return said[1]
 
 
-Runner: TypeAlias = Callable[[Children, Deck, float], Plot]
+class Runnable(Protocol):
+    """A deck of any kind, as far as a simulator is concerned."""
+
+    @property
+    def circuit(self) -> Circuit:
+        """The deck as data."""
+
+    @property
+    def text(self) -> str:
+        """The deck as text."""
+
+    @property
+    def dialect(self) -> str:
+        """What the text is written in."""
+
+
+Runner: TypeAlias = Callable[[Children, Runnable, float], Plot]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,13 +125,15 @@ def open_simulator(dialect: str) -> Simulator:
     known = version(dialect)
     path = str(program_path(dialect))
 
-    def run(children: Children, deck: Deck, timeout_s: float) -> Plot:
+    def run(children: Children, deck: Runnable, timeout_s: float) -> Plot:
         return run_deck(children, deck, path, timeout_s=timeout_s)
 
     return Simulator(dialect, known, run)
 
 
-def run_deck(children: Children, deck: Deck, program: str, *, timeout_s: float) -> Plot:
+def run_deck(
+    children: Children, deck: Runnable, program: str, *, timeout_s: float
+) -> Plot:
     """Waveforms of a deck.
 
     Args:
@@ -134,7 +152,7 @@ def run_deck(children: Children, deck: Deck, program: str, *, timeout_s: float) 
     return read_run(deck, done)
 
 
-def read_run(deck: Deck, done: Finished) -> Plot:
+def read_run(deck: Runnable, done: Finished) -> Plot:
     """Waveforms of a finished run.
 
     Raises:
@@ -161,7 +179,7 @@ def read_run(deck: Deck, done: Finished) -> Plot:
     return plot
 
 
-def check_waveforms(deck: Deck, plot: Plot, log: str = "") -> None:
+def check_waveforms(deck: Runnable, plot: Plot, log: str = "") -> None:
     """Refuse waveforms that are cut short, not finite or out of bounds.
 
     Raises:
@@ -183,7 +201,7 @@ def check_waveforms(deck: Deck, plot: Plot, log: str = "") -> None:
             raise SimulatorFault(f"{vector} reached {size:.3g} V", log, reached)
 
 
-def _supply_V(deck: Deck) -> float:
+def _supply_V(deck: Runnable) -> float:
     levels = [
         abs(e.wave.level)
         for e in deck.circuit.elements()
@@ -192,7 +210,7 @@ def _supply_V(deck: Deck) -> float:
     return max(levels, default=1.0)
 
 
-def _faults(deck: Deck, done: Finished) -> str:
+def _faults(deck: Runnable, done: Finished) -> str:
     if deck.dialect == "gnucap":
         return "; ".join(faults(done.output.partition("#Time")[0] + done.errors)[:3])
     lines = (done.output + "\n" + done.errors).splitlines()
@@ -204,7 +222,7 @@ def _faults(deck: Deck, done: Finished) -> str:
     return "; ".join(bad[:3])
 
 
-def _plot(deck: Deck, done: Finished) -> Plot:
+def _plot(deck: Runnable, done: Finished) -> Plot:
     wanted = tuple(str(vector) for vector in deck.circuit.vectors)
     if deck.dialect == "gnucap":
         return read_table(done.output, wanted)

@@ -1,0 +1,66 @@
+"""Tile of real cells of every stage: what fidelity `oscillators` costs and takes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from oscc.ir.program import Program
+
+if TYPE_CHECKING:
+    from oscc.verbs.simulate import SimulateOptions
+
+
+def tile_facts(program: Program, options: SimulateOptions) -> dict[str, Any]:
+    """Gap to the `pairwise` decks and supply energy of one tile a stage.
+
+    Each tile holds the first 16 tokens of the coordinate of strongest drive, for the
+    first dwell of its stage.
+
+    Args:
+        program: What was compiled.
+        options: Stages, processes and time limit.
+
+    Returns:
+        Figures over all tiles, with those of each stage under `tiles`.
+
+    Raises:
+        ToolError: gnucap is missing or failed.
+        RequestError: a stage that cannot be a tile.
+    """
+    from oscc_sims.tile import run_tile
+
+    names = [
+        s.name for s in program.stages if not options.stages or s.name in options.stages
+    ]
+    results = [
+        run_tile(program, name, jobs=options.jobs, timeout_s=options.timeout_s)
+        for name in names
+    ]
+    tiles = [result.to_json() for result in results]
+    gaps = np.concatenate([r.moved_rad - r.pairwise_rad for r in results])
+    supply = sum(tile["supply_J"] for tile in tiles)
+    closed = sum(tile["closed_form_J"] for tile in tiles)
+    first = tiles[0]
+    return {
+        **{key: first[key] for key in ("engine", "fidelity", "reference")},
+        "stage": " and ".join(names),
+        "sources": first["sources"],
+        "targets": first["targets"],
+        "rms_rad": float(np.sqrt(np.mean(gaps**2))),
+        "median_rad": float(np.median(np.abs(gaps))),
+        "max_rad": float(np.abs(gaps).max()),
+        "ideal_elements": _largest([tile["ideal_elements"] for tile in tiles]),
+        "supply_J": supply,
+        "closed_form_J": closed,
+        "over_closed_form": supply / closed,
+        "reason": "the deck reports its supply alone",
+        "tiles": tiles,
+    }
+
+
+def _largest(counts: Sequence[dict[str, int]]) -> dict[str, int]:
+    letters = sorted({letter for count in counts for letter in count})
+    return {k: max(count.get(k, 0) for count in counts) for k in letters}
