@@ -66,6 +66,7 @@ class Verify(_Section, frozen=True):
 
     levels: tuple[str, ...] = ("ir", "phase", "circuit")
     tile: bool = False
+    closed_loop: bool = False
     tolerance_rad: Tolerance = Tolerance()
 
 

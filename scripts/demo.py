@@ -59,8 +59,10 @@ def main() -> int:
     levels = runnable()
     text = Path(sysconfig.get_path("stdlib")) / SOURCE
     steps: list[list[object]] = [
-        ["compile", CHECKPOINT, "--text-file", text, "--max-tokens", TOKENS]
-        + ["--deck-targets", TARGETS, "--force", "-o", OUT],
+        [
+            *("compile", CHECKPOINT, "--text-file", text, "--max-tokens", TOKENS),
+            *("--deck-targets", TARGETS, "--force", "-o", OUT),
+        ],
         ["simulate", OUT, "--engine", "phase"],
         ["simulate", OUT, "--engine", "circuit"],
     ]

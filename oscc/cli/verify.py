@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 import msgspec
 
-from oscc.cli.options import Run, setting, verb_command
+from oscc.cli.options import Option, Run, setting, verb_command
 from oscc.cli.output import say, wrote
-from oscc.cli.results import build_folder, emit
+from oscc.cli.results import build_folder, emit, model_section
 from oscc.cli.simulate import simulate_options
+from oscc.errors import RequestError
+
+if TYPE_CHECKING:
+    from oscc.checkpoint import LoadedCheckpoint
 
 
 @verb_command(
@@ -32,12 +37,26 @@ from oscc.cli.simulate import simulate_options
     text="Targets of a simulator: a number, all, or TOKEN,COORDINATE;...",
 )
 @setting(
+    "--closed-loop",
+    "verify.closed_loop",
+    group="Input",
+    text="Run each layer on what the engine gave the one before.",
+)
+@click.option(
+    "--checkpoint",
+    cls=Option,
+    group="Input",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Checkpoint of the build, for --closed-loop; else looked for in checkpoints/.",
+)
+@setting(
     "--tile",
     "verify.tile",
     group="Accuracy",
     text="Run a tile of real cells too, and report its gap.",
 )
-def command(run: Run, build: Path) -> int:
+def command(run: Run, build: Path, checkpoint: Path | None) -> int:
     """Judge and print the verdict."""
     from oscc.verbs.verify import VerifyOptions, verify_folder
 
@@ -51,9 +70,39 @@ def command(run: Run, build: Path) -> int:
             tolerance_rad={k: v for k, v in tolerances.items() if v is not None},
             simulate=simulate_options(run),
             tile=section.tile,
+            model=_model(run, folder, checkpoint) if section.closed_loop else None,
         ),
     )
     if not emit(run, verdict.to_json()):
         say(str(verdict))
         say(f"wrote {wrote(folder / 'verify.json')}   (exit {verdict.exit_status})")
     return verdict.exit_status
+
+
+def _model(run: Run, build: Path, checkpoint: Path | None) -> LoadedCheckpoint:
+    """The checkpoint that the build was compiled from.
+
+    Raises:
+        RequestError: none was named, and none in `checkpoints/` is the build's own.
+    """
+    from oscc.checkpoint import load_checkpoint
+
+    return load_checkpoint(
+        checkpoint or _own_checkpoint(build),
+        key=run.config.compile.key,
+        model_config=model_section(run),
+    )
+
+
+def _own_checkpoint(build: Path) -> Path:
+    from oscc.build import FORMAT
+    from oscc.files import read_json, sha256_file
+
+    wanted = read_json(build / "manifest.json", FORMAT)["inputs"].get("checkpoint")
+    for path in sorted(Path("checkpoints").glob("*.safetensors")):
+        if sha256_file(path) == wanted:
+            return path
+    raise RequestError(
+        f"--closed-loop needs the checkpoint of `{build}` (sha256 {str(wanted)[:8]}), "
+        "which is not in checkpoints/. Give it with --checkpoint FILE."
+    )
