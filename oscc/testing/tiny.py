@@ -17,6 +17,8 @@ from oscc.ir import Coupling, HostOperation, Program, Stage
 from oscc.seeds import stream
 
 if TYPE_CHECKING:
+    import torch
+
     from oscc.checkpoint import LoadedCheckpoint
     from oscc.models.phase import PhaseModel
 
@@ -78,9 +80,7 @@ def tiny_stage(
             route=route,
             harmonics=orders,
             weights=attention(random, heads, tokens),
-            gamma=random.choice([-1.0, 1.0], each)
-            * random.uniform(0.3, 1.0, each)
-            / orders[:, None] ** 2,
+            gamma=_strengths(random, each) / orders[:, None] ** 2,
             alpha_rad=random.uniform(-np.pi, np.pi, each),
         )
         for route in routes
@@ -95,6 +95,12 @@ def tiny_stage(
         "digital_rad": theta,
     }
     return Stage(**(values | changes))
+
+
+def _strengths(random: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
+    """Strengths of .3 to 1 of either sign."""
+    signs = random.choice([-1.0, 1.0], shape)
+    return np.asarray(signs * random.uniform(0.3, 1.0, shape))
 
 
 def tiny_program(*stages: Stage, **changes: Any) -> Program:
@@ -147,8 +153,6 @@ def tiny_model(
         >>> tiny_model("kuramoto").config.k
         4
     """
-    import torch
-
     from oscc.models.base import build_model
     from oscc.models.config import ModelConfig
     from oscc.models.fsn import FsnLayer
@@ -164,23 +168,24 @@ def tiny_model(
     model = build_model(ModelConfig(family, update, **(small | sizes)), seed)
     assert isinstance(model, PhaseModel)
     random = stream(seed, "tiny model")
-
-    def put(parameter: torch.nn.Parameter, values: FloatArray) -> None:
-        parameter.data.copy_(torch.from_numpy(values))
-
     for layer in model.coupling_layers():
         k, wide = layer.value.weight.shape
         sign = (-1.0) ** (np.arange(k) + random.integers(2))
-        put(layer.value.bias, gain_rad * sign * random.uniform(0.1, 0.8, k))
-        put(layer.value.weight, gain_rad * random.uniform(-0.2, 0.2, (k, wide)) / k)
+        _put(layer.value.bias, gain_rad * sign * random.uniform(0.1, 0.8, k))
+        _put(layer.value.weight, gain_rad * random.uniform(-0.2, 0.2, (k, wide)) / k)
         if isinstance(layer, FsnLayer):
             shape = tuple(layer.gamma.shape)
             weak = np.arange(1, shape[0] + 1)[:, None, None] ** 2
-            signs = random.choice([-1.0, 1.0], shape)
-            put(layer.gamma, signs * random.uniform(0.3, 1.0, shape) / weak)
+            _put(layer.gamma, _strengths(random, shape) / weak)
             if layer.alpha.requires_grad:
-                put(layer.alpha, random.uniform(-np.pi, np.pi, shape))
+                _put(layer.alpha, random.uniform(-np.pi, np.pi, shape))
     return model
+
+
+def _put(parameter: torch.nn.Parameter, values: FloatArray) -> None:
+    import torch
+
+    parameter.data.copy_(torch.from_numpy(values))
 
 
 def write_checkpoint(

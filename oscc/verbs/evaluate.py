@@ -355,13 +355,19 @@ def _content(loop: _Loop, scores: _Scores, corpus: str) -> dict[str, Any]:
         "top1_agreement": float(np.concatenate(scores.agree).mean()),
         "kl_nats": float(np.concatenate(scores.divergence).mean()),
         "periods_per_stage": periods / stages if engine == "circuit" else None,
+        **_by_layer(loop),
+    }
+
+
+def _by_layer(loop: _Loop) -> dict[str, Any]:
+    return {
         "layers": [
             {
                 "stage": f"layer.{number}.coupling",
                 "rms_rad": math.sqrt(layer.squares / layer.targets),
                 "slips": layer.slips,
             }
-            for number, layer in sorted(layers.items())
+            for number, layer in sorted(loop.layers.items())
         ],
         "schemes": [
             {

@@ -21,34 +21,34 @@ _SMALLEST = 1e-6
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _rate(orders, re, im, detuning, moved):  # type: ignore[no-untyped-def]
-    """Slope of the increment; re + i im is drive exp(-i n phi0)."""
+def _rate(terms, detuning, moved):  # type: ignore[no-untyped-def]
+    """Slope of the increment; rows of terms: n, re and im of drive exp(-i n phi0)."""
     total = detuning
-    for n in range(orders.size):
-        angle = orders[n] * moved
-        total += im[n] * math.cos(angle) - re[n] * math.sin(angle)
+    for k in range(terms.shape[1]):
+        angle = terms[0, k] * moved
+        total += terms[2, k] * math.cos(angle) - terms[1, k] * math.sin(angle)
     return total
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _midpoint(orders, re, im, detuning, start, length, count):  # type: ignore[no-untyped-def]
+def _midpoint(terms, detuning, start, length, count):  # type: ignore[no-untyped-def]
     """Displacement over the step; small, so that many turns cost no figures."""
     h = length / count
     before = 0.0
-    now = h * _rate(orders, re, im, detuning, start)
+    now = h * _rate(terms, detuning, start)
     for _ in range(count - 1):
-        slope = _rate(orders, re, im, detuning, start + now)
+        slope = _rate(terms, detuning, start + now)
         before, now = now, before + 2.0 * h * slope
     # Gragg's smoothing keeps the even error series
-    return 0.5 * (before + now + h * _rate(orders, re, im, detuning, start + now))
+    return 0.5 * (before + now + h * _rate(terms, detuning, start + now))
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _step(orders, re, im, detuning, start, length, table):  # type: ignore[no-untyped-def]
+def _step(terms, detuning, start, length, table):  # type: ignore[no-untyped-def]
     """One extrapolated step: its displacement and the last correction."""
     change = 1e300
     for k in range(_LEVELS):
-        table[k] = _midpoint(orders, re, im, detuning, start, length, 2 * (k + 1))
+        table[k] = _midpoint(terms, detuning, start, length, 2 * (k + 1))
         last = table[0]
         for j in range(k, 0, -1):
             ratio = ((k + 1.0) / j) ** 2
@@ -60,19 +60,18 @@ def _step(orders, re, im, detuning, start, length, table):  # type: ignore[no-un
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _march(orders, re, im, detuning, tolerance, out, worst):  # type: ignore[no-untyped-def]
+def _march(terms, detuning, tolerance, out, worst):  # type: ignore[no-untyped-def]
     table = np.empty(_LEVELS)
     for lane in range(detuning.size):
+        own = terms[lane]
         size = abs(detuning[lane])
-        for n in range(orders.size):
-            size += orders[n] * math.hypot(re[lane, n], im[lane, n])
+        for k in range(own.shape[1]):
+            size += own[0, k] * math.hypot(own[1, k], own[2, k])
         h = min(1.0, 2.0 / max(size, 1e-300))
         tau, moved, worst[lane] = 0.0, 0.0, 0.0
         while tau < 1.0:
             h = min(h, 1.0 - tau)
-            step, change = _step(
-                orders, re[lane], im[lane], detuning[lane], moved, h, table
-            )
+            step, change = _step(own, detuning[lane], moved, h, table)
             if change > tolerance and h > _SMALLEST:
                 h *= 0.5
                 continue
@@ -111,14 +110,8 @@ def increment(
         (1,)
     """
     turned = drive * np.exp(-1j * np.outer(phi0, harmonics))
+    orders = np.broadcast_to(harmonics, turned.shape)
+    terms = np.stack([orders, turned.real, turned.imag], axis=1)
     out, worst = np.empty(phi0.size), np.empty(phi0.size)
-    _march(
-        harmonics.astype(np.float64),
-        np.ascontiguousarray(turned.real),
-        np.ascontiguousarray(turned.imag),
-        np.ascontiguousarray(detuning),
-        tolerance,
-        out,
-        worst,
-    )
+    _march(terms, np.ascontiguousarray(detuning), tolerance, out, worst)
     return out, float(worst.max(initial=0.0))
