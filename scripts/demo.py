@@ -14,6 +14,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from oscc.units import si_text
+
 ROOT = Path(__file__).resolve().parent.parent
 CHECKPOINT = "checkpoints/fsn-flow.safetensors"
 OUT = "build/demo"
@@ -88,8 +90,8 @@ def _close(verdict: int, seconds: float) -> None:
     pair = energy["per_pair_J"]
     sys.stdout.write(
         f"\n{word}\n"
-        f"energy per coupled pair: {pair['marginal']:.3g} J marginal, "
-        f"{pair['all_in']:.3g} J all-in\n"
+        f"energy per coupled pair: {si_text(pair['marginal'], 'J')} marginal, "
+        f"{si_text(pair['all_in'], 'J')} all-in\n"
         f"page: {OUT}/report.html   [{seconds:.0f} s]\n"
     )
 

@@ -72,7 +72,7 @@ def command(run: Run, build: Path) -> None:
 
 
 def _show(folder: Path, engine: str, facts: dict[str, Any]) -> None:
-    from oscc.units import grouped, si_text
+    from oscc.units import grouped
 
     targets = sum(facts["targets"].values())
     periods, wall = facts["oscillator_periods"], facts["wall_s"]
@@ -82,6 +82,5 @@ def _show(folder: Path, engine: str, facts: dict[str, Any]) -> None:
     )
     rows = [(name, grouped(count)) for name, count in facts["targets"].items()]
     table(("stage", "targets"), rows, right=(1,))
-    rate = f"{si_text(wall / periods, 's')} an oscillator-period · " if periods else ""
     path = folder / "sim" / engine / "observables.safetensors"
-    say(f"{rate}wrote {wrote(path)}   [{wall:.1f} s]")
+    say(f"wrote {wrote(path)}   [{wall:.1f} s]")

@@ -70,9 +70,7 @@ def test_interrupted_simulation_leaves_no_simulator(
     running.send_signal(number)
     _, errors = running.communicate(timeout=20)
     assert running.returncode == 130
-    assert errors.strip() == (
-        "oscc simulate: interrupted; what was finished is kept."
-    )
+    assert errors.strip() == ("oscc simulate: interrupted; what was finished is kept.")
     assert wait_for(lambda: not alive(stub), 2)
     # what nobody has waited for yet is dead all the same
     left = [
