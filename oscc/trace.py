@@ -71,6 +71,9 @@ class Trace:
     config: Mapping[str, Any]
 
 
+# A sum of 128 weighted phasors of size 1 is rounded by less than this many eps.
+_ROUNDING = 64.0
+
 Coupling = Callable[[int, LayerTrace], npt.NDArray[np.float64]]
 """Layer index and the layer's trace on one window -> phases after the step, [T,K]."""
 
@@ -187,10 +190,12 @@ def exact_step(config: ModelConfig, state: LayerState) -> FloatArray:
 def effective_gain(state: LayerState) -> FloatArray:
     """Gain of every target, 0 where the target starts at rest.
 
-    A target whose direction is exactly zero stays where it is whatever its gain, by
-    either update; its bound is 0/0. Without this rule the first token of Kuramoto
-    attention, which reads itself alone, would rest on a repelling phase wherever its
-    gain is negative, and hardware would leave it at the first disturbance.
+    A target whose direction is zero stays where it is whatever its gain, by either
+    update. Zero is meant to the rounding of the sum that gives the direction: a token
+    that reads itself alone, or only tokens of its own symbol, has sources of one phase.
+    Without this rule such targets of Kuramoto attention would rest on a repelling phase
+    wherever their gain is negative, and hardware would leave it at the first
+    disturbance.
 
     Args:
         state: Attention, fields and gain of the step.
@@ -198,7 +203,9 @@ def effective_gain(state: LayerState) -> FloatArray:
     Returns:
         Signed gain [rad], shape (B, T, K).
     """
-    at_rest = _numpy(state.a).sum(axis=0) == 0.0
+    a, b = _numpy(state.a), _numpy(state.b)
+    rounding = _ROUNDING * np.finfo(np.float64).eps * np.hypot(a, b).sum(axis=0)
+    at_rest = np.abs(a.sum(axis=0)) <= rounding
     return np.where(at_rest, 0.0, _numpy(state.gain))
 
 

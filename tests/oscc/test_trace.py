@@ -207,3 +207,12 @@ def test_a_target_at_rest_has_no_gain_and_that_changes_nothing(update):
         )
     assert state.gain[0, 0].abs().min() > 0
     assert np.array_equal(state.gain[0, 1:].numpy(), layer.gain_rad[1:])
+
+
+def test_tokens_of_one_symbol_rest_where_they_are() -> None:
+    """Their sources have one phase, so the direction is zero but for rounding."""
+    model = build_model(ModelConfig("kuramoto", k=8, layers=1, heads=2, hidden=8))
+    layer = trace(model, [5, 5, 5, 5, 7]).layers[0]
+    assert not layer.gain_rad[:4].any()
+    assert layer.gain_rad[4].all()
+    assert layer.next_rad[:4] == pytest.approx(layer.theta_rad[:4], abs=1e-12)
