@@ -70,8 +70,10 @@ def compile(
             reaches the accuracy.
 
     Example:
-        >>> import oscc  # doctest: +SKIP
-        >>> program = oscc.compile(oscc.load("fsn-flow.safetensors"), "import os")
+        >>> from oscc.testing.tiny import tiny_checkpoint
+        >>> program = compile(tiny_checkpoint(), "abc", scheme="plain", periods=20)
+        >>> program.stages[0].targets
+        12
     """
     if device:
         settings["device"] = device
