@@ -90,5 +90,5 @@ class PassOptions:
     periods: int | None = None
     injection_limit: float = INJECTION_LIMIT
     dwell_J: float = 2e-12
-    trial_targets: int = 2048
+    trial_targets: int = 8192
     trial_draws: int = 2

@@ -2,9 +2,13 @@
 
 Nothing is ever fitted to the targets under test. A trial target keeps the drive of a
 target and takes the start phase, relative to its field, of another token in the same
-coordinate whose drive is of like strength, plus a small random angle. Donors from other
-coordinates would put starts on a repeller that the layer never visits: that asks for
-several times the periods (docs/decisions/0003-trial-targets.md).
+coordinate whose drive is of like strength. Donors from other coordinates would put
+starts on a repeller that the layer never visits.
+
+The rms error of a stage is made by the few targets that start next to a repeller, and
+goes with one over their distance from it. So that distance is multiplied by a random
+factor near one, which keeps the rare small ones as rare and as small as they are; an
+angle added to it would move all of them away (docs/decisions/0004-trial-distances.md).
 """
 
 from __future__ import annotations
@@ -19,7 +23,8 @@ from oscc.phases import wrap
 from oscc.seeds import stream
 
 _REACH = 3
-_JITTER_RAD = 0.02
+_SPREAD = 0.3
+_LEAST_RAD = 1e-4
 
 
 def stage_drive(stage: Stage) -> ComplexArray:
@@ -47,13 +52,28 @@ def trial_targets(stage: Stage, seed: int, *, count: int, draws: int) -> Targets
     fresh: list[FloatArray] = []
     for _ in range(draws):
         donor = _donors(strength, random).ravel()[chosen]
-        jitter = random.normal(0.0, _JITTER_RAD, chosen.size)
-        fresh.append(np.angle(drive[chosen, 0]) + relative[donor] + jitter)
+        start = _moved(relative[donor], random)
+        fresh.append(np.angle(drive[chosen, 0]) + start)
     return Targets(
         drive=np.tile(drive[chosen], (draws, 1)),
         harmonics=np.array(stage.harmonics, dtype=np.int64),
         phi0_rad=np.concatenate(fresh),
     )
+
+
+def _moved(relative: FloatArray, random: np.random.Generator) -> FloatArray:
+    """Start phases relative to the field, each somewhat nearer to or further from rest.
+
+    With one harmonic the flow multiplies tan(relative / 2) by exp(-drive), so a factor
+    on the tangent is a shift in time: it keeps the sign and the order of size of the
+    distance from the attractor and from the repeller. The small angle moves those that
+    lie on one of them.
+    """
+    rest = np.where(np.abs(relative) > np.pi / 2, np.sign(relative) * np.pi, 0.0)
+    factor = np.exp(random.normal(0.0, _SPREAD, relative.size))
+    near = 2.0 * np.arctan(np.tan(0.5 * (relative - rest)) * factor)
+    small = random.normal(0.0, _LEAST_RAD, relative.size)
+    return np.asarray(rest + near + small, dtype=np.float64)
 
 
 def _donors(strength: FloatArray, random: np.random.Generator) -> IntArray:

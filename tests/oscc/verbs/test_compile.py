@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -54,7 +55,12 @@ def test_the_same_request_is_the_same_program(models: Models, name: str) -> None
     assert one.provenance == two.provenance
 
 
-SHIPPED = ["fsn-flow-k16", "kuramoto-flow-k08"]
+SHIPPED = [
+    "fsn-flow-k16",
+    "kuramoto-flow-k08",
+    pytest.param("fsn-flow", marks=pytest.mark.slow),
+    pytest.param("kuramoto-flow", marks=pytest.mark.slow),
+]
 
 
 @pytest.mark.parametrize("name", SHIPPED)
@@ -64,8 +70,9 @@ def test_the_accuracy_that_was_asked_for_holds_on_a_trained_model(
 ) -> None:
     """True error of the circuit on the targets that no trial has seen."""
     model = load_checkpoint(ROOT / "checkpoints" / f"{name}.safetensors")
-    text = Path(compile.__code__.co_filename).read_text(encoding="utf-8")
-    program = compile(model, text, accuracy_mrad=accuracy, max_tokens=32)
+    text = Path(textwrap.__file__).read_text(encoding="utf-8")[1000:]
+    most = min(96, model.config.context)
+    program = compile(model, text, accuracy_mrad=accuracy, max_tokens=most)
     circuit = simulate(program, "circuit")
     exact = simulate(program, "phase")
     for stage, row in zip(
