@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -73,13 +74,19 @@ def prepare(program: Program) -> Prepared:
 
 
 def pull_of(
-    card: Card, stage: Stage, token: int, coordinate: int, dwell: Dwell, period_s: float
+    card: Card,
+    stage: Stage,
+    target: tuple[int, int],
+    dwell: Dwell,
+    period_s: float,
 ) -> Pull:
     """All that pulls one target during one dwell; weights of zero are left out.
 
     Args:
+        target: Token and coordinate.
         period_s: Free period that carriers and gate are built on.
     """
+    token, coordinate = target
     kappa = 1.0 / (dwell.periods * period_s)
     gain = float(stage.gain_rad[token, coordinate]) * dwell.gain
     routes = []
@@ -143,16 +150,10 @@ def build_deck(
     require_choice("fidelity", fidelity, FIDELITIES)
     place = shared.program.stage(stage)
     _require_target(place, token, coordinate)
-    given = timing or closed_form(shared.card, default_settings(dialect))
-    if given.settings.dialect != dialect:
-        raise RequestError(
-            f"Argument `timing` is of {given.settings.dialect}, but the deck is for "
-            f"{dialect}: each simulator has a free period of its own."
-        )
-    pull = pull_of(shared.card, place, token, coordinate, dwell, given.period_s)
-    _require_injection(
-        shared.card, pull, f"stage {stage} / target {token}/{coordinate}"
-    )
+    given = _timing(shared.card, timing, dialect)
+    pull = pull_of(shared.card, place, (token, coordinate), dwell, given.period_s)
+    where = f"stage {stage} / target {token}/{coordinate}"
+    _require_injection(shared.card, pull, where)
     return target_deck(
         shared.card,
         pull,
@@ -167,13 +168,29 @@ def build_deck(
             "stage": stage,
             "token": token,
             "coordinate": coordinate,
-            "run": dwell.run,
-            "substep": dwell.substep,
-            "periods": dwell.periods,
-            "gain": repr(float(dwell.gain)),
+            **_dwell_facts(dwell),
             "start_rad": repr(float(phi0_rad)),
         },
     )
+
+
+def _timing(card: Card, given: Timing | None, dialect: str) -> Timing:
+    timing = given or closed_form(card, default_settings(dialect))
+    if timing.settings.dialect != dialect:
+        raise RequestError(
+            f"Argument `timing` is of {timing.settings.dialect}, but the deck is for "
+            f"{dialect}: each simulator has a free period of its own."
+        )
+    return timing
+
+
+def _dwell_facts(dwell: Dwell) -> dict[str, Any]:
+    return {
+        "run": dwell.run,
+        "substep": dwell.substep,
+        "periods": dwell.periods,
+        "gain": repr(float(dwell.gain)),
+    }
 
 
 def deck_name(prepared: Prepared, deck: Deck, *, finer: bool = False) -> str:

@@ -118,6 +118,12 @@ def sine(
     return Sine(0.0, amplitude, freq, phase_deg=math.degrees(angle))
 
 
+_WEIGHT_COMMENT = (
+    "one transconductor a pair term: g_TOKEN_HARMONIC_ROUTE, "
+    f"{number(WEIGHT_SIEMENS)} S is weight 1"
+)
+
+
 def pairwise(
     pull: Pull, timing: Timing, window: Window
 ) -> tuple[tuple[Section, ...], float]:
@@ -128,35 +134,27 @@ def pairwise(
     weights: list[Element] = []
     shaper: list[Element] = [Resistor("r_y", "y", "0", SUM_OHM)]
     for terms in pull.routes:
+        if not terms.source.size:
+            continue
         letter = ROUTE_LETTER[terms.route]
         for order, unit in zip(terms.harmonic.tolist(), terms.unit_A, strict=True):
             tag = f"{order}_{letter}"
-            turn = cmath.phase(unit)
             for token, size in zip(terms.source.tolist(), terms.weight, strict=True):
-                angle = order * float(pull.theta_rad[token]) + turn
-                node = f"u_{token}_{tag}"
+                angle = order * float(pull.theta_rad[token]) + cmath.phase(unit)
                 wave = sine(timing, window, order, angle)
+                node = f"u_{token}_{tag}"
                 sources.append(VoltageSource(f"v_{token}_{tag}", node, "0", wave))
                 siemens = WEIGHT_SIEMENS * float(size)
-                name = f"g_{token}_{tag}"
-                weights.append(
-                    Transconductor(name, "0", f"x_{tag}", node, "0", siemens)
-                )
-            if not terms.source.size:
-                continue
-            shaper.append(Resistor(f"r_x_{tag}", f"x_{tag}", "0", SUM_OHM))
+                ends = ("0", f"x_{tag}", node, "0")
+                weights.append(Transconductor(f"g_{token}_{tag}", *ends, siemens))
             share = abs(unit) / full / SUM_OHM / (WEIGHT_SIEMENS * SUM_OHM)
+            shaper.append(Resistor(f"r_x_{tag}", f"x_{tag}", "0", SUM_OHM))
             shaper.append(
                 Transconductor(f"g_x_{tag}", "0", "y", f"x_{tag}", "0", share)
             )
     return (
         Section("source", "held sources: v_TOKEN_HARMONIC_ROUTE", tuple(sources)),
-        Section(
-            "weight",
-            "one transconductor a pair term: g_TOKEN_HARMONIC_ROUTE, "
-            f"{number(WEIGHT_SIEMENS)} S is weight 1",
-            tuple(weights),
-        ),
+        Section("weight", _WEIGHT_COMMENT, tuple(weights)),
         Section(
             "shaper",
             "sum of each harmonic and route, then all into y",

@@ -116,8 +116,7 @@ def target_deck(
     models = _models(card, settings)
     if settings.dialect == "gnucap":
         models = (*models, couplers.GATE_MODEL)
-    stop = window.close_s + READ_PERIODS * timing.period_s
-    run = Transient(timing.period_s / settings.steps_per_period, stop, settings.options)
+    run = _run(timing, window)
     bare = Circuit("", (), sections, models, run, ())
     given = dict(facts or {})
     circuit = Circuit(
@@ -130,6 +129,14 @@ def target_deck(
     )
     text = write(circuit, settings.dialect)
     return Deck(circuit, text, settings.dialect, timing, window, NODE, scale, given)
+
+
+def _run(timing: Timing, window: Window) -> Transient:
+    """From the start until the crossings after the gate have been read."""
+    settings = timing.settings
+    stop = window.close_s + READ_PERIODS * timing.period_s
+    step = timing.period_s / settings.steps_per_period
+    return Transient(step, stop, settings.options)
 
 
 def _vectors(settings: Settings, energy: bool) -> tuple[Vector, ...]:

@@ -175,8 +175,7 @@ def tile_deck(
     Raises:
         RequestError: settings of another simulator than gnucap.
     """
-    settings = timing.settings
-    _require_gnucap(settings)
+    _require_gnucap(timing.settings)
     opened = (spec.settle + 2) * timing.period_s
     window = Window(opened, opened + spec.periods * timing.period_s)
     release = _releases(spec, plan, timing, opened)
@@ -187,15 +186,13 @@ def tile_deck(
         role = {"s": "source", "t": "target", "r": "reference"}[name[0]]
         sections += written_cell(card, name, time, role)
     sections += [_buffers(sources), *_network(spec, plan, targets), _clock(window)]
-    stop = window.close_s + READ_PERIODS * timing.period_s
-    step = timing.period_s / settings.steps_per_period
     read = [Vector("v", name) for name in (REFERENCE, *targets, *sources)]
     bare = Circuit(
         "oscc tile of VO2 oscillators, fidelity oscillators, for gnucap",
         (),
         tuple(sections),
         (*_models(card), GATE_MODEL),
-        Transient(step, stop, _options(settings)),
+        _run(timing, window),
         (*read, Vector("i", "v_supply")),
     )
     circuit = replace(bare, header=_header(bare, card, window, header))
@@ -208,6 +205,13 @@ def tile_deck(
         sources,
         np.mod(spec.theta_rad + plan.offset_rad, TURN),
     )
+
+
+def _run(timing: WriteTiming, window: Window) -> Transient:
+    settings = timing.settings
+    stop = window.close_s + READ_PERIODS * timing.period_s
+    step = timing.period_s / settings.steps_per_period
+    return Transient(step, stop, _options(settings))
 
 
 def _options(settings: Settings) -> tuple[tuple[str, float | str], ...]:

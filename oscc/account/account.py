@@ -92,7 +92,6 @@ def account(
     causes, total = exact_parts(_causes(stages, host))
     pairs = sum(stage.counts.pairs for stage in stages)
     digital = digital_energy_J(program, known)
-    entries = [*measured(program, seen, card), *([dict(tile)] if tile else [])]
     return EnergyAccount(
         program=program.digest(),
         fidelity="+".join(sorted(fidelities)),
@@ -107,7 +106,7 @@ def account(
         host_parts_J=_host_parts(host),
         stages=tuple(_stage_entry(stage) for stage in stages),
         assumptions=tuple(entry.to_json() for entry in known.values()),
-        measured=tuple(entries),
+        measured=(*measured(program, seen, card), *([dict(tile)] if tile else [])),
         digital_J=digital,
         hardware_over_digital=_ratios(causes, host, digital),
         break_even=break_even(program, card, known, digital, _only_hardware(host)),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from oscc.device.card import Card
@@ -52,35 +54,50 @@ def driven_increment_rad(
     time, v = 0.0, float(waveform_V(card, phi0_rad))
     state, turns = int(state_of(card, phi0_rad)), 0
     while time < stop:
-        threshold = card.v_mit_V if state == METALLIC else card.v_imt_V
-        ohm = card.r_met_ohm if state == METALLIC else card.r_ins_ohm
-
-        def slope(t: float, y: list[float], ohm: float = ohm) -> list[float]:
-            current = sum(
-                (value * np.exp(1j * n * rate * t)).real
-                for n, value in phasors_A.items()
-            )
-            node = (card.vdd_V - y[0]) / card.r_series_ohm - y[0] / ohm
-            return [(node + current) / card.c_F]
-
-        def event(t: float, y: list[float], threshold: float = threshold) -> float:
-            return y[0] - threshold
-
-        event.terminal = True  # type: ignore[attr-defined]
-        event.direction = -1 if state == METALLIC else 1  # type: ignore[attr-defined]
         run = solve_ivp(
-            slope,
+            _slope(card, state, rate, phasors_A),
             (time, stop),
             [v],
             method="DOP853",
             rtol=1e-11,
             atol=1e-12,
-            events=event,
+            events=_switching(card, state),
             max_step=own / 40,
         )
         time, v = float(run.t[-1]), float(run.y[0, -1])
         if run.status == 1:
             turns += state == INSULATING
-            v, state = threshold, 1 - state
+            v, state = _threshold_V(card, state), 1 - state
     end = float(phase_of(card, v, state)) + TURN * turns
     return end - float(np.mod(phi0_rad, TURN)) - omega(card) * stop
+
+
+def _threshold_V(card: Card, state: int) -> float:
+    return card.v_mit_V if state == METALLIC else card.v_imt_V
+
+
+def _slope(
+    card: Card, state: int, rate: float, phasors_A: dict[int, complex]
+) -> Callable[[float, list[float]], list[float]]:
+    ohm = card.r_met_ohm if state == METALLIC else card.r_ins_ohm
+
+    def slope(t: float, y: list[float]) -> list[float]:
+        current = sum(
+            (value * np.exp(1j * n * rate * t)).real for n, value in phasors_A.items()
+        )
+        node = (card.vdd_V - y[0]) / card.r_series_ohm - y[0] / ohm
+        return [(node + current) / card.c_F]
+
+    return slope
+
+
+def _switching(card: Card, state: int) -> Callable[[float, list[float]], float]:
+    """Event of the device leaving a state, as solve_ivp wants it."""
+
+    def event(t: float, y: list[float]) -> float:
+        del t
+        return y[0] - _threshold_V(card, state)
+
+    event.terminal = True  # type: ignore[attr-defined]
+    event.direction = -1 if state == METALLIC else 1  # type: ignore[attr-defined]
+    return event

@@ -15,6 +15,7 @@ import numpy as np
 
 from oscc.arrays import FloatArray, IntArray
 from oscc.checks import require_shape
+from oscc.device.card import Card
 from oscc.errors import RequestError, ToolError
 from oscc.ir.plan import dwells
 from oscc.ir.program import Program
@@ -22,6 +23,7 @@ from oscc.ir.stage import Stage
 from oscc.observables import Observables
 from oscc_backends.spice import prepare
 from oscc_netlists.settings import Settings, default_settings
+from oscc_netlists.timing import Timing
 from oscc_sims.calibration import calibrate
 from oscc_sims.simulator import Simulator, open_simulator
 from oscc_sims.spice_energy import PARTS, balance_error
@@ -96,41 +98,45 @@ class SpiceEngine:
                 "The start phases are of another program. Simulate the circuit again."
             )
         kinds = (False, True) if gate else (False,)
-        work = [
-            job
-            for name, index in targets.items()
-            for job in _jobs(program.stage(name), index, start, kinds)
-        ]
-        settings = {False: self.settings, True: self.settings.finer()}
-        timings = {
-            finer: calibrate(
-                prepared.card, settings[finer], simulator, timeout_s=timeout
-            )
-            for finer in kinds
-        }
-        bench = Bench(
-            prepared, self.dialect, simulator, timings, fidelity, timeout, decks_dir
-        )
+        work: list[Job] = []
+        for name, index in targets.items():
+            work += _jobs(program.stage(name), index, start, kinds)
+        timings = self._timings(prepared.card, simulator, kinds, timeout)
+        place = (fidelity, timeout, decks_dir)
+        bench = Bench(prepared, self.dialect, simulator, timings, *place)
         seen = run_all(bench, work, jobs)
         arrays: dict[str, Any] = {}
-        facts: dict[str, Any] = {
+        facts: dict[str, Any] = self._stated() | {
             "version": simulator.version,
             "fidelity": fidelity,
             "decks": len(work),
-            "settings": dict(self.settings.options)
-            | {"steps_per_period": self.settings.steps_per_period},
             "period_s": timings[False].period_s,
             "ideal_elements": _largest_count(seen),
         }
         for name, index in targets.items():
-            found = [
-                (job, reading)
-                for job, reading in zip(work, seen, strict=True)
-                if job.stage == name
-            ]
+            every = zip(work, seen, strict=True)
+            found = [(job, reading) for job, reading in every if job.stage == name]
             arrays |= _arrays(program.stage(name), index, found)
             facts[name] = _facts(found)
         return Observables(self.name, prepared.digest, arrays, facts)
+
+    def _timings(
+        self,
+        card: Card,
+        simulator: Simulator,
+        kinds: Sequence[bool],
+        timeout_s: float,
+    ) -> dict[bool, Timing]:
+        """Free run of the card with the plain and, if asked for, the finer settings."""
+        settings = {False: self.settings, True: self.settings.finer()}
+        return {
+            finer: calibrate(card, settings[finer], simulator, timeout_s=timeout_s)
+            for finer in kinds
+        }
+
+    def _stated(self) -> dict[str, Any]:
+        steps = {"steps_per_period": self.settings.steps_per_period}
+        return {"settings": dict(self.settings.options) | steps}
 
 
 def _jobs(
