@@ -102,9 +102,8 @@ class SpiceEngine:
         for name, index in targets.items():
             work += _jobs(program.stage(name), index, start, kinds)
         timings = self._timings(prepared.card, simulator, kinds, timeout)
-        place = (fidelity, timeout, decks_dir)
-        bench = Bench(prepared, self.dialect, simulator, timings, *place)
-        seen = run_all(bench, work, jobs)
+        rest = (simulator, timings, fidelity, timeout, decks_dir)
+        seen = run_all(Bench(prepared, self.dialect, *rest), work, jobs)
         arrays: dict[str, Any] = {}
         facts: dict[str, Any] = self._stated() | {
             "version": simulator.version,
