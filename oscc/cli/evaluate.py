@@ -63,6 +63,8 @@ def command(run: Run, checkpoint: Path, text: Path | None) -> None:
     model = load_checkpoint(
         checkpoint, key=run.config.compile.key, model_config=model_section(run)
     )
+    out = run.out or Path("build") / f"{checkpoint.stem}-evaluate"
+    _require_place(out, model.digest)
     section = run.config.evaluate
     request = CompileRequest(
         device=run.config.compile.device,
@@ -83,31 +85,39 @@ def command(run: Run, checkpoint: Path, text: Path | None) -> None:
     )
     content = evaluate(model, section.engine, text=text, options=options)
     bar.close()
-    path = _write(run, checkpoint, content)
+    path = _write(run, out, content)
     if not emit(run, content):
         _show(content, path)
 
 
-def _write(run: Run, checkpoint: Path, content: dict[str, Any]) -> Path:
-    """Into -o: a build of the same checkpoint, or a folder of its own."""
+def _require_place(out: Path, checkpoint: str) -> None:
+    """A build of the same checkpoint, or a folder of its own."""
+    from oscc.build import BuildFolder
+    from oscc.cli.results import require_place
+    from oscc.errors import RequestError
+    from oscc.verbs.evaluate import FORMAT
+
+    if not (out / "manifest.json").is_file():
+        require_place(out, "evaluate.json", FORMAT)
+        return
+    made_from = BuildFolder.open(out).program().provenance.get("checkpoint_sha256")
+    if made_from != checkpoint:
+        raise RequestError(
+            f"`{out}` was compiled from checkpoint {str(made_from)[:8]}, this one is "
+            f"{checkpoint[:8]}. Choose another -o."
+        )
+
+
+def _write(run: Run, out: Path, content: dict[str, Any]) -> Path:
     from oscc.build import BuildFolder
     from oscc.cli.results import write_into
-    from oscc.errors import RequestError
 
-    out = run.out or Path("build") / f"{checkpoint.stem}-evaluate"
+    run.log.folder = out
     if not (out / "manifest.json").is_file():
         write_into(out, "evaluate.json", content)
-        run.log.folder = out
         return out / "evaluate.json"
     folder = BuildFolder.open(out)
     with folder.locked():
-        made_from = folder.program().provenance.get("checkpoint_sha256")
-        if made_from != content["checkpoint"]:
-            raise RequestError(
-                f"`{out}` was compiled from checkpoint {str(made_from)[:8]}, this one "
-                f"is {content['checkpoint'][:8]}. Choose another -o."
-            )
-        run.log.folder = out
         return folder.write_json("evaluate.json", content)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -31,24 +32,35 @@ def write_into(folder: Path, name: str, content: Any) -> None:
     """Write one of our JSON files into a folder that is no build.
 
     Raises:
-        RequestError: a file of another program stands there.
+        RequestError: the folder cannot or must not be written.
     """
-    _require_ours(folder / name, content)
+    require_place(folder, name, str(content["format"]))
     write_atomic(folder / name, dump_json(content))
 
 
-def _require_ours(target: Path, content: Any) -> None:
-    """A file of another program is never written over."""
-    if target.parent.exists() and not target.parent.is_dir():
+def require_place(folder: Path, name: str, expected_format: str) -> None:
+    """Refuse a place for a result before the work that leads to it is done.
+
+    Raises:
+        RequestError: a file in the way, of another program, or no leave to write.
+    """
+    present = folder
+    while not present.exists() and present != present.parent:
+        present = present.parent
+    if not present.is_dir():
+        raise RequestError(f"`{present}` is a file, not a folder. Choose another -o.")
+    if not os.access(present, os.W_OK | os.X_OK):
         raise RequestError(
-            f"`{target.parent}` is a file, not a folder. Choose another -o."
+            f"`{folder}` is not writable by you (uid {os.getuid()}). Choose another -o."
         )
-    if target.exists() and isinstance(content, dict) and "format" in content:
-        head = str(content["format"]).partition("/")[0]
-        if f'"format": "{head}/' not in target.read_text(errors="replace"):
-            raise RequestError(
-                f"`{target}` is there and is none of ours. Choose another -o."
-            )
+    target = folder / name
+    head = expected_format.partition("/")[0]
+    if target.exists() and f'"format": "{head}/' not in target.read_text(
+        encoding="utf-8", errors="replace"
+    ):
+        raise RequestError(
+            f"`{target}` is there and is none of ours. Choose another -o."
+        )
 
 
 def build_folder(run: Run, build: Path) -> Path:
