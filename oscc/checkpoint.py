@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from torch import nn
 
     from oscc.models.phase import PhaseModel
+    from oscc.models.residual import ResidualModel
 
 CHECKPOINT_FORMAT = "oscc.checkpoint/1"
 _LISTED = 6  # names shown of a long list
@@ -39,7 +40,7 @@ class LoadedCheckpoint:
     cast on the way.
     """
 
-    model: PhaseModel
+    model: PhaseModel | ResidualModel
     vocabulary: Vocabulary
     digest: str
     notes: tuple[str, ...] = ()
@@ -234,7 +235,9 @@ def _fitting(path: Path, vocabulary: Vocabulary, config: ModelConfig) -> Vocabul
     return vocabulary
 
 
-def _fill(path: Path, config: ModelConfig, weights: Weights) -> PhaseModel:
+def _fill(
+    path: Path, config: ModelConfig, weights: Weights
+) -> PhaseModel | ResidualModel:
     """Model with every tensor from the file, none left at its start value."""
     import torch
 
@@ -247,7 +250,7 @@ def _fill(path: Path, config: ModelConfig, weights: Weights) -> PhaseModel:
         raise RequestError(_mismatch(path, config, wanted, found))
     copies = {name: torch.from_numpy(a.copy()) for name, a in weights.arrays.items()}
     model.load_state_dict(copies, strict=True)
-    loaded: PhaseModel = model.eval()
+    loaded: PhaseModel | ResidualModel = model.eval()
     return loaded
 
 

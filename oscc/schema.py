@@ -13,7 +13,7 @@ Natural = Annotated[int, Meta(ge=0)]
 Positive = Annotated[float, Meta(gt=0)]
 Targets = Union[Natural, str, tuple[str, ...]]  # noqa: UP007 (msgspec reads it)
 
-Family = Literal["kuramoto", "fsn"]
+Family = Literal["kuramoto", "fsn", "fsn-no-phase", "fsn-mf", "ssa", "transformer"]
 Text = Union[str, dict[str, Any]]  # noqa: UP007 (characters, or how they are numbered)
 
 
@@ -91,7 +91,7 @@ class Model(_Section, frozen=True):
     """
 
     family: Family | None = None
-    update: Literal["flow", "euler"] | None = None
+    update: Literal["flow", "euler", "none"] | None = None
     symbols: Count | None = None
     k: Count | None = None
     layers: Count | None = None
@@ -113,9 +113,15 @@ class Model(_Section, frozen=True):
     delay_gain: float | None = None
     offsets: Literal["learned", "zero"] | None = None
     successor: Literal["dropped", "renormalised"] | None = None
-    feed_forward: Literal["angles", "lift"] | None = None
+    feed_forward: Literal["angles", "lift", "none"] | None = None
     feed_forward_std: float | None = None
     query_offset: bool | None = None
+    values: Literal["phases", "projected"] | None = None
+    modes: Count | None = None
+    mode_response: Literal["linear", "square"] | None = None
+    arm: Literal["trainable", "published"] | None = None
+    mask: Literal["causal", "none"] | None = None
+    lock_top_k: Natural | None = None
     vocabulary: Text | None = None
 
 

@@ -89,7 +89,8 @@ def trace(model: Model, tokens: npt.ArrayLike) -> Trace:
         Read-only arrays.
 
     Raises:
-        RequestError: the input is empty, too long, or has an unknown symbol.
+        RequestError: the input is empty, too long, or has an unknown symbol; the
+            family has no lowering.
 
     Example:
         >>> from oscc.models.base import build_model
@@ -139,7 +140,7 @@ def forward_with(
 
     Raises:
         RequestError: an input is empty, too long, or has an unknown symbol; phases
-            of another shape, or not finite, came back.
+            of another shape, or not finite, came back; the family has no lowering.
 
     Example:
         >>> from oscc.models.base import build_model
@@ -150,6 +151,9 @@ def forward_with(
     """
     import torch
 
+    from oscc.lower.program import require_lowering
+
+    require_lowering(model.config.family, model.config.values)
     symbols = _checked_tokens(model.config, tokens)
     double = cast("Any", copy.deepcopy(model)).double()
     layers = double.coupling_layers()
@@ -282,6 +286,7 @@ def _layer_operations(config: ModelConfig, tokens: int) -> dict[str, int]:
     gated = 2 * tokens * 2 * k * k if config.gates != "none" else 0
     fields = 2 * config.harmonics * (pairs * k * routes + 2 * tokens * k * (routes - 1))
     turned = 2 * config.harmonics * tokens * k
+    fed = 0 if config.feed_forward == "none" else tokens
     return {
         "score_gates": gated,
         "value_gate": tokens * 2 * k * k,
@@ -289,8 +294,8 @@ def _layer_operations(config: ModelConfig, tokens: int) -> dict[str, int]:
         "softmax_exponentials": pairs * config.heads,
         "sine_cosine_pairs": 2 * tokens * k,
         "bound": 0 if config.bound == "B0" else fields + turned + 3 * tokens * k,
-        "feed_forward": tokens * (2 * wide * width + width + width * k),
-        "feed_forward_bound": 0 if config.bound == "B0" else 2 * tokens * k,
+        "feed_forward": fed * (2 * wide * width + width + width * k),
+        "feed_forward_bound": 0 if config.bound == "B0" else 2 * fed * k,
     }
 
 

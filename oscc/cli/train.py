@@ -27,6 +27,7 @@ _NOT_OVERRIDES = ("family", "update", "vocabulary", "steps", "resume")
 )
 @setting("--family", "model.family", group="Input", text="Family of the model.")
 @setting("--update", "model.update", group="Input", text="Update of the coupling.")
+@setting("--arm", "model.arm", group="Input", text="Arm of SSA.")
 @click.option(
     "--text",
     cls=Option,
@@ -56,7 +57,7 @@ def command(run: Run, text: Path | None, name: str | None) -> None:
     bar = run.progress()
     result = train(
         section.family,
-        section.update or "flow",
+        section.update or "",
         text=text,
         out=out,
         name=name or "",

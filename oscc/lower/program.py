@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 LOWERINGS = {
     "kuramoto": "oscc.lower.kuramoto:couplings",
     "fsn": "oscc.lower.fsn:couplings",
+    "fsn-no-phase": "oscc.lower.fsn:couplings",
 }
 
 _MATCHING = {"flow": "flow", "euler": "probe"}
@@ -29,11 +30,32 @@ _MATCHING = {"flow": "flow", "euler": "probe"}
 Lowering = Callable[["LayerTrace", str], tuple[Coupling, ...]]
 
 
-def _lowering(family: str) -> Lowering:
+def require_lowering(family: str, values: str = "phases") -> None:
+    """Refuse what has no lowering.
+
+    Args:
+        family: Model family.
+        values: Of ModelConfig; learned projections are no pair coefficients.
+
+    Raises:
+        RequestError: the family, or its values, cannot be lowered.
+
+    Example:
+        >>> require_lowering("fsn")
+    """
     if family not in LOWERINGS:
         raise RequestError(
             f"Family `{family}` cannot be lowered yet; {', '.join(LOWERINGS)} can."
         )
+    if values != "phases":
+        raise RequestError(
+            "A model with learned values cannot be lowered: what it sums are not "
+            "phases of oscillators."
+        )
+
+
+def _lowering(family: str) -> Lowering:
+    require_lowering(family)
     module, name = LOWERINGS[family].split(":")
     found: Lowering = getattr(import_module(module), name)
     return found

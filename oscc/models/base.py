@@ -16,15 +16,19 @@ if TYPE_CHECKING:
 FAMILIES: dict[str, str] = {
     "kuramoto": "oscc.models.kuramoto:KuramotoModel",
     "fsn": "oscc.models.fsn:FsnModel",
+    "fsn-no-phase": "oscc.models.fsn:FsnModel",
+    "fsn-mf": "oscc.models.fsn_mf:FsnMfModel",
+    "ssa": "oscc.models.ssa:SsaModel",
+    "transformer": "oscc.models.transformer:TransformerModel",
 }
 
 
 class LayerState(NamedTuple):
     """What one coupling step needs, for a batch.
 
-    `theta` (B,T,k) unwrapped phases; `weights` (B,H,T,T) attention; `a`, `b`
-    (N,B,T,k), imaginary and real part of conj(z)^n C_n; `gain` (B,T,k), value gate
-    times bound.
+    `theta` (B,T,k) unwrapped phases; `weights` (B,H,T,T) attention, empty where it
+    was not asked for and for the coupling to modes; `a`, `b` (N,B,T,k), imaginary and
+    real part of conj(z)^n C_n; `gain` (B,T,k), value gate times bound.
     """
 
     theta: torch.Tensor
@@ -35,7 +39,10 @@ class LayerState(NamedTuple):
 
 
 Advance = Callable[[int, LayerState], "torch.Tensor"]
-"""Layer index and state -> phases after the coupling step, (B,T,k)."""
+"""Index of the coupling step and its state -> phases after it, (B,T,k).
+
+The index counts coupling steps: one a layer, two in FSN-MF.
+"""
 
 
 class Coefficients(NamedTuple):

@@ -10,7 +10,7 @@ from typing import Any
 from oscc.checks import nearest, require_choice, require_positive
 from oscc.errors import RequestError
 
-UPDATES = ("flow", "euler")
+UPDATES = ("flow", "euler", "none")
 BOUNDS = ("B0", "B1", "B2", "B3", "B4")
 
 _CHOICES: dict[str, tuple[str, ...]] = {
@@ -21,10 +21,19 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "gates": ("softplus", "none"),
     "offsets": ("learned", "zero"),
     "successor": ("dropped", "renormalised"),
-    "feed_forward": ("angles", "lift"),
+    "feed_forward": ("angles", "lift", "none"),
+    "values": ("phases", "projected"),
+    "mode_response": ("linear", "square"),
+    "arm": ("trainable", "published"),
+    "mask": ("causal", "none"),
 }
-_WHOLE = ("symbols", "k", "layers", "heads", "hidden", "context", "harmonics")
+_WHOLE = ("symbols", "k", "layers", "heads", "hidden", "context", "harmonics", "modes")
 _ABOVE_ZERO = ("bound_c", "embedding_std", "sharpness", "beta", "drift_base")
+_WITHOUT_PHASES = ("ssa", "transformer")
+_HIDDEN = {"ssa": 192, "transformer": 128}  # near the 65 thousand numbers of the others
+# Fields younger than the format: written only where they differ from their default,
+# so that a model of before is still written with the same bytes.
+_LATER = ("values", "modes", "mode_response", "arm", "mask", "lock_top_k")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +42,9 @@ class ModelConfig:
 
     Sizes: `symbols` V, `k` coordinates a token, `layers` L, `heads` H (groups of
     coordinates with their own softmax), `hidden` feed-forward width, `context` T,
-    `harmonics` N of the coupling (1 for Kuramoto attention).
+    `harmonics` N of the coupling (1 for Kuramoto attention), `modes` M of FSN-MF, half
+    on harmonic 1 and half on 2. Empty values (`update`, `offsets`, 0 for `hidden` and
+    `harmonics`) take what the family has; `update` is `none` without phases.
 
     Choices, all inferred (the articles do not state them): `bound` B0 none, B1 norm
     of the saturated vector, B2 soft root mean square, B3 fixed root mean square, B4
@@ -42,9 +53,15 @@ class ModelConfig:
     `gate_std`, `feed_forward_std`, `delay_gain` (start values); `gates` (map of the
     score gates); `offsets` (`zero`: frustration frozen at 0); `successor` (whether
     the weight that meets no successor is dropped or spread over the others);
-    `feed_forward` on the raw angles or on their lift; `query_offset` an extension.
+    `feed_forward` on the raw angles, on their lift, or none; `values` as phases or
+    through a learned projection (an ablation of Kuramoto attention); `mode_response`
+    f(|Z|) of a collective mode, 1 or |Z|^2; `query_offset` an extension. Of SSA:
+    `arm`, constants as published or such that they train; `mask`, none as published
+    or causal; `lock_top_k`, 0 or how many partners a token keeps. `drift_base` is the
+    base of the transformer's rotary positions too.
 
-    Source: Nunley, arXiv 2606.11585 and 2606.18694, as far as they state it.
+    Source: Nunley, arXiv 2606.11585 and 2606.18694, Hays, arXiv 2602.14445, as far as
+    they state it.
 
     Example:
         >>> ModelConfig("fsn", "flow").harmonics
@@ -52,12 +69,12 @@ class ModelConfig:
     """
 
     family: str
-    update: str = "flow"
+    update: str = ""
     symbols: int = 98
     k: int = 48
     layers: int = 2
     heads: int = 4
-    hidden: int = 96
+    hidden: int = 0
     context: int = 128
     harmonics: int = 0
     bound: str = "B1"
@@ -72,19 +89,25 @@ class ModelConfig:
     gate_std: float = 0.5
     value_gain: float = 1.0
     delay_gain: float = 1.0
-    offsets: str = "learned"
+    offsets: str = ""
     successor: str = "dropped"
     feed_forward: str = "angles"
     feed_forward_std: float = 0.5
     query_offset: bool = False
+    values: str = "phases"
+    modes: int = 48
+    mode_response: str = "linear"
+    arm: str = "trainable"
+    mask: str = "causal"
+    lock_top_k: int = 0
 
     def __post_init__(self) -> None:
         from oscc.models.base import FAMILIES
 
         require_choice("family", self.family, tuple(FAMILIES))
-        if self.harmonics == 0:
-            default = 1 if self.family == "kuramoto" else 2
-            object.__setattr__(self, "harmonics", default)
+        for name, value in _of_family(self.family).items():
+            if not getattr(self, name):
+                object.__setattr__(self, name, value)
         for name, choices in _CHOICES.items():
             require_choice(name, getattr(self, name), choices)
         for name in _WHOLE:
@@ -95,11 +118,11 @@ class ModelConfig:
             raise RequestError(
                 f"Argument `heads` must divide k = {self.k}, but is {self.heads}."
             )
-        if self.family == "kuramoto" and self.harmonics != 1:
+        if self.lock_top_k < 0:
             raise RequestError(
-                "Argument `harmonics` must be 1 for Kuramoto attention, "
-                f"but is {self.harmonics}. More harmonics: family fsn."
+                f"Argument `lock_top_k` must be 0 (all) or more, not {self.lock_top_k}."
             )
+        _require_fitting(self)
 
     def with_changes(self, **changes: Any) -> ModelConfig:
         """Copy with some fields changed; unknown names are refused.
@@ -122,7 +145,13 @@ class ModelConfig:
             >>> ModelConfig.from_json(config.to_json()) == config
             True
         """
-        return json.dumps(asdict(self), sort_keys=True, separators=(",", ":"))
+        default = {field.name: field.default for field in fields(self)}
+        content = {
+            name: value
+            for name, value in asdict(self).items()
+            if name not in _LATER or value != default[name]
+        }
+        return json.dumps(content, sort_keys=True, separators=(",", ":"))
 
     @staticmethod
     def from_json(text: str) -> ModelConfig:
@@ -158,6 +187,52 @@ class ModelConfig:
         if "family" not in content:
             raise RequestError("The model's config must name its `family`.")
         return ModelConfig(**content)
+
+
+def _of_family(family: str) -> dict[str, Any]:
+    """What empty fields stand for."""
+    return {
+        "update": "none" if family in _WITHOUT_PHASES else "flow",
+        "hidden": _HIDDEN.get(family, 96),
+        "harmonics": 1 if family == "kuramoto" else 2,
+        "offsets": "zero" if family == "fsn-no-phase" else "learned",
+    }
+
+
+def _require_fitting(config: ModelConfig) -> None:
+    """Refuse choices that the family does not have."""
+    family = config.family
+    if (config.update == "none") != (family in _WITHOUT_PHASES):
+        wanted = "none" if family in _WITHOUT_PHASES else "flow or euler"
+        raise RequestError(
+            f"Argument `update` must be {wanted} for family {family}, "
+            f"but is {config.update}."
+        )
+    if family == "kuramoto" and config.harmonics != 1:
+        raise RequestError(
+            "Argument `harmonics` must be 1 for Kuramoto attention, "
+            f"but is {config.harmonics}. More harmonics: family fsn."
+        )
+    if family == "fsn-no-phase" and config.offsets != "zero":
+        raise RequestError(
+            "Argument `offsets` must be zero for family fsn-no-phase, "
+            f"but is {config.offsets}. Offsets that learn: family fsn."
+        )
+    if family != "kuramoto" and config.values != "phases":
+        raise RequestError(
+            f"Argument `values` must be phases for family {family}; projected values "
+            "are an ablation of Kuramoto attention."
+        )
+    if config.modes % 2:
+        raise RequestError(
+            "Argument `modes` must be even (half on each of two harmonics), "
+            f"but is {config.modes}."
+        )
+    if family == "transformer" and config.k // config.heads % 2:
+        raise RequestError(
+            "Argument `k` / `heads` must be even for rotary positions, "
+            f"but is {config.k // config.heads}."
+        )
 
 
 def _require_known(content: Mapping[str, Any]) -> None:

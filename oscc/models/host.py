@@ -132,17 +132,31 @@ class Score(nn.Module):
             read / read.mean(-1, keepdim=True),
         )
 
-    def forward(self, theta: torch.Tensor, features: torch.Tensor) -> torch.Tensor:
-        """Weights, shape (B, H, T, T), rows sum to 1, causal."""
+    def projections(
+        self, theta: torch.Tensor, features: torch.Tensor, first: int = 0
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Queries with their scale, and keys, (B, H, T, 2d) each; s = query . key.
+
+        Args:
+            theta: Phases, shape (B, T, k).
+            features: Their lift.
+            first: Position of the first token.
+        """
         tokens, k = theta.shape[1:]
         reading, read = self.gates(features)
-        position = torch.arange(tokens, dtype=theta.dtype)[:, None]
+        position = torch.arange(first, first + tokens, dtype=theta.dtype)[:, None]
         phase = theta + self.drift * position
         asked = phase if self.offset is None else phase + self.offset
         query = self._grouped(reading, asked)
         key = self._grouped(read, phase)
         scale = self.sharpness / math.sqrt(k // self.heads)
-        scores = (query * scale[:, None, None]) @ key.transpose(-1, -2)
+        return query * scale[:, None, None], key
+
+    def forward(self, theta: torch.Tensor, features: torch.Tensor) -> torch.Tensor:
+        """Weights, shape (B, H, T, T), rows sum to 1, causal."""
+        tokens = theta.shape[1]
+        query, key = self.projections(theta, features)
+        scores = query @ key.transpose(-1, -2)
         future = torch.ones(tokens, tokens, dtype=torch.bool).triu(1)
         return scores.masked_fill(future, -torch.inf).softmax(-1)
 

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import torch
+from torch import nn
 
 from oscc.models.base import Coefficients
+from oscc.models.config import ModelConfig
+from oscc.models.fused import route_sums
+from oscc.models.host import Draws, lift
 from oscc.models.phase import PhaseLayer, PhaseModel
 
 
@@ -14,18 +18,38 @@ class KuramotoLayer(PhaseLayer):
         C_tj = sum_{u<=t} A_tu exp(i theta_uj)
         Im(conj(z) C)_tj = sum_u A_tu sin(theta_uj - theta_tj)
 
+    With `values: projected`, an ablation, a learned map takes [cos theta, sin theta]
+    to the real and imaginary part of what is summed; it starts as the identity.
+
     Source: Nunley, arXiv 2606.11585.
     """
+
+    def __init__(self, config: ModelConfig, draws: Draws) -> None:
+        super().__init__(config, draws)
+        projected = config.values == "projected"
+        self.projection = nn.Parameter(torch.eye(2 * config.k)) if projected else None
 
     def fields(
         self, weights: torch.Tensor, theta: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Im and Re of conj(z) C, shape (1, B, T, k) each."""
-        cosine, sine = theta.cos(), theta.sin()
-        real, imag = weighted(weights, cosine, sine)
-        a = imag * cosine - real * sine
-        b = real * cosine + imag * sine
-        return a[None], b[None]
+        real, imag = weighted(weights, *self._values(theta))
+        return _turned(real, imag, theta[:, -weights.shape[2] :])
+
+    def fused_fields(
+        self, query: torch.Tensor, key: torch.Tensor, theta: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """As `fields`, without the matrix of the weights."""
+        values = grouped(query.shape[1], *self._values(theta))
+        sums = route_sums(query, key, values, successor=False)
+        real, imag = ungrouped(sums.present, 2)
+        return _turned(real, imag, theta)
+
+    def _values(self, theta: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        if self.projection is None:
+            return theta.cos(), theta.sin()
+        real, imag = (lift(theta) @ self.projection.T).chunk(2, -1)
+        return real, imag
 
     def coefficients(self) -> Coefficients:
         """Strength 1 without frustration on harmonic 1."""
@@ -56,10 +80,37 @@ def weighted(weights: torch.Tensor, *parts: torch.Tensor) -> tuple[torch.Tensor,
         >>> weighted(torch.ones(1, 1, 1, 2), torch.ones(1, 2, 3))[0].tolist()
         [[[2.0, 2.0, 2.0]]]
     """
-    batch, heads = weights.shape[:2]
-    tokens, k = parts[0].shape[1:]
+    return ungrouped(weights @ grouped(weights.shape[1], *parts), len(parts))
+
+
+def grouped(heads: int, *parts: torch.Tensor) -> torch.Tensor:
+    """Parts beside each other, cut by head: (B, T, k) each -> (B, H, T, P k / H).
+
+    Example:
+        >>> grouped(2, torch.ones(1, 3, 4), torch.zeros(1, 3, 4)).shape
+        torch.Size([1, 2, 3, 4])
+    """
+    batch, tokens, _ = parts[0].shape
     stacked = torch.stack(parts, 2).reshape(batch, tokens, len(parts), heads, -1)
-    grouped = stacked.permute(0, 3, 1, 2, 4).reshape(batch, heads, tokens, -1)
-    out = (weights @ grouped).reshape(batch, heads, -1, len(parts), k // heads)
-    joined = out.permute(3, 0, 2, 1, 4).reshape(len(parts), batch, -1, k)
+    return stacked.permute(0, 3, 1, 2, 4).reshape(batch, heads, tokens, -1)
+
+
+def ungrouped(summed: torch.Tensor, parts: int) -> tuple[torch.Tensor, ...]:
+    """Inverse of `grouped`, (B, H, T, P k / H) -> P times (B, T, k).
+
+    Example:
+        >>> ungrouped(torch.ones(1, 2, 3, 4), 2)[0].shape
+        torch.Size([1, 3, 4])
+    """
+    batch, heads, tokens, wide = summed.shape
+    out = summed.reshape(batch, heads, tokens, parts, wide // parts)
+    joined = out.permute(3, 0, 2, 1, 4).reshape(parts, batch, tokens, -1)
     return tuple(joined.unbind(0))
+
+
+def _turned(
+    real: torch.Tensor, imag: torch.Tensor, theta: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Im and Re of conj(z) C, shape (1, B, T, k) each."""
+    cosine, sine = theta.cos(), theta.sin()
+    return (imag * cosine - real * sine)[None], (real * cosine + imag * sine)[None]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import cast
 
 import torch
@@ -12,7 +12,26 @@ from torch import nn
 from oscc.models.base import Advance, Coefficients, LayerState
 from oscc.models.config import ModelConfig
 from oscc.models.flow_training import flow_increment
+from oscc.models.fused import FUSED_FROM
 from oscc.models.host import Draws, FeedForward, PhaseMap, Score, bound_scale, lift
+
+StateOf = Callable[[torch.Tensor, bool], LayerState]
+"""Phases, and whether the attention weights are wanted -> state of a coupling step."""
+
+
+def couple(config: ModelConfig, state: LayerState) -> torch.Tensor:
+    """Phases after a coupling step, as trained: Euler, or the training flow.
+
+    Args:
+        config: The model's configuration; its `update` is used.
+        state: Fields and gain of the step.
+
+    Returns:
+        Unwrapped phases [rad], shape (B, T, k).
+    """
+    if config.update == "euler":
+        return state.theta + state.gain * state.a.sum(0)
+    return state.theta + flow_increment(state.a, state.b, state.gain)
 
 
 class PhaseLayer(nn.Module):
@@ -22,8 +41,11 @@ class PhaseLayer(nn.Module):
         euler: theta <- theta + g a       flow: theta <- phi(1)
         theta <- theta + bounded(feed_forward(theta))
 
-    A family adds the fields C_n in `fields` and their coefficients.
+    A family adds the fields C_n, from explicit weights in `fields` and from queries and
+    keys in `fused_fields`, and their coefficients.
     """
+
+    feeds_forward = True  # a family may put something else in the place
 
     def __init__(self, config: ModelConfig, draws: Draws) -> None:
         super().__init__()
@@ -32,39 +54,77 @@ class PhaseLayer(nn.Module):
         self.value = PhaseMap(
             nn.Parameter(torch.zeros(config.k, 2 * config.k)), config.value_gain
         )
-        self.feed_forward = FeedForward(config, draws)
+        if self.feeds_forward and config.feed_forward != "none":
+            self.feed_forward = FeedForward(config, draws)
 
     def fields(
         self, weights: torch.Tensor, theta: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Im and Re of conj(z)^n C_n, shape (N, B, T, k) each."""
+        """Im and Re of conj(z)^n C_n, shape (N, B, T, k) each.
+
+        Args:
+            weights: Attention, shape (B, H, T, S): the last T of S tokens read.
+            theta: Phases of the S tokens, shape (B, S, k).
+        """
+        raise NotImplementedError
+
+    def fused_fields(
+        self, query: torch.Tensor, key: torch.Tensor, theta: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """As `fields`, without the matrix of the weights.
+
+        Args:
+            query: Scaled queries, shape (B, H, T, 2d).
+            key: Keys, shape (B, H, T, 2d).
+            theta: Phases, shape (B, T, k).
+        """
         raise NotImplementedError
 
     def coefficients(self) -> Coefficients:
         """Pair coefficients of the coupling."""
         raise NotImplementedError
 
-    def state(self, theta: torch.Tensor) -> LayerState:
+    def stages(self) -> Sequence[StateOf]:
+        """Coupling steps of the layer in the order they run."""
+        return (self.state,)
+
+    def state(self, theta: torch.Tensor, weighted: bool = True) -> LayerState:
         """Attention, fields and gain of the coupling step.
 
         Args:
             theta: Unwrapped phases, shape (B, T, k).
+            weighted: Whether the attention weights are wanted; without them long
+                inputs need memory that grows with T alone.
         """
         features = lift(theta)
-        weights = self.score(theta, features)
-        a, b = self.fields(weights, theta)
-        value = self.value(features)
+        if weighted or theta.shape[1] < FUSED_FROM:
+            weights = self.score(theta, features)
+            fields = self.fields(weights, theta)
+        else:
+            weights = theta.new_empty(0)
+            fields = self.fused_fields(*self.score.projections(theta, features), theta)
+        return self.gained(theta, weights, *fields)
+
+    def gained(
+        self,
+        theta: torch.Tensor,
+        weights: torch.Tensor,
+        a: torch.Tensor,
+        b: torch.Tensor,
+    ) -> LayerState:
+        """State of the coupling step from its fields: value gate and bound added."""
+        value = self.value(lift(theta))
         scale = bound_scale(value * a.sum(0), self.config.bound, self.config.bound_c)
         return LayerState(theta, weights, a, b, value * scale)
 
     def couple(self, state: LayerState) -> torch.Tensor:
         """Phases after the coupling step, as trained: Euler, or the training flow."""
-        if self.config.update == "euler":
-            return state.theta + state.gain * state.a.sum(0)
-        return state.theta + flow_increment(state.a, state.b, state.gain)
+        return couple(self.config, state)
 
     def after(self, theta: torch.Tensor) -> torch.Tensor:
         """Feed-forward and its bound, added to the phases."""
+        if not self.feeds_forward or self.config.feed_forward == "none":
+            return theta
         y: torch.Tensor = self.feed_forward(theta)
         return theta + y * bound_scale(y, self.config.bound, self.config.bound_c)
 
@@ -107,13 +167,19 @@ class PhaseModel(nn.Module):
 
         Args:
             theta: Phases at the input, shape (B, T, k).
-            advance: Gives the phases after a layer's coupling step in the place of
-                the layer's own step.
+            advance: Gives the phases after a coupling step in the place of the
+                layer's own step.
         """
-        for index, layer in enumerate(self.coupling_layers()):
-            state = layer.state(theta)
-            coupled = layer.couple(state) if advance is None else advance(index, state)
-            theta = layer.after(coupled)
+        number = 0
+        for layer in self.coupling_layers():
+            for state_of in layer.stages():
+                state = state_of(theta, advance is not None)
+                if advance is None:
+                    theta = couple(self.config, state)
+                else:
+                    theta = advance(number, state)
+                number += 1
+            theta = layer.after(theta)
         return theta
 
     def read_out(self, theta: torch.Tensor) -> torch.Tensor:

@@ -23,6 +23,7 @@ from oscc.corpus import Corpus, Symbols
 from oscc.errors import RequestError, UndecidedError
 from oscc.models.base import LayerState, build_model
 from oscc.models.config import ModelConfig
+from oscc.models.phase import couple
 from oscc.seeds import stream
 from oscc.trace import effective_gain, exact_step
 
@@ -87,7 +88,7 @@ def bits_per_character(
     The batches depend on the purpose alone, so all runs are measured on the same.
 
     Args:
-        model: A phase model.
+        model: A model of any family.
         config: Its configuration.
         symbols: Part of a corpus.
         purpose: Name of the random stream that places the windows.
@@ -122,6 +123,11 @@ class Trainer:
                     f"The {name} part of the corpus has {len(part)} symbols, a window "
                     f"of context {config.context} needs {config.context + 2}."
                 )
+        if config.mask == "none":
+            raise RequestError(
+                "Without a causal mask a token reads the symbol it is to predict. "
+                "Give --set model.mask=causal to train."
+            )
         self.config, self.training = config, training
         self.corpus, self.seed = corpus, seed
         self.model = build_model(config, seed)
@@ -267,15 +273,15 @@ class Trainer:
 def drive_quantiles(
     model: nn.Module, config: ModelConfig, symbols: Symbols
 ) -> list[dict[str, float]]:
-    """Strength s = |g| sum_n |C_n| by layer on 8 fixed held-out windows.
+    """Strength s = |g| sum_n |C_n| by coupling step on 8 fixed held-out windows.
 
     Returns:
-        For each layer the 5, 50, 95, 99 and 100 % quantiles [rad], the share of
-        targets with a negative gain, the largest increment of the step, and the gap
-        between the training integrator and the exact step (rms, largest).
+        For each coupling step (two a layer in FSN-MF, none without phases) the 5, 50,
+        95, 99 and 100 % quantiles [rad], the share of targets with a negative gain,
+        the largest increment of the step, and the gap between the training
+        integrator and the exact step (rms, largest).
     """
     out: list[dict[str, float]] = []
-    layers = model.coupling_layers()  # type: ignore[operator]
 
     def advance(index: int, state: LayerState) -> torch.Tensor:
         a, b = state.a.double().numpy(), state.b.double().numpy()
@@ -285,7 +291,7 @@ def drive_quantiles(
         names = ("p5_rad", "p50_rad", "p95_rad", "p99_rad", "max_rad")
         row = {name: float(x) for name, x in zip(names, levels, strict=True)}
         exact = exact_step(config, state)
-        coarse = layers[index].couple(LayerState(*(x.double() for x in state)))
+        coarse = couple(config, LayerState(*(x.double() for x in state)))
         gap = coarse.numpy() - exact
         increment = exact - state.theta.double().numpy()
         row["negative_share"] = float((gain < 0).mean())

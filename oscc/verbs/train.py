@@ -12,11 +12,14 @@ from oscc.errors import RequestError
 from oscc.files import dump_json, write_atomic
 
 if TYPE_CHECKING:
+    from oscc.corpus import Corpus
     from oscc.models.config import ModelConfig
     from oscc.models.training import Progress, Trainer, TrainingConfig
 
 METRICS_FORMAT = "oscc.metrics/1"
 _STANDARD_K = 48
+_PHASE_RATE = 1e-2
+_LEARNING_RATES = {"ssa": 4e-3, "transformer": 5e-3}  # of models without phases
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,7 +33,7 @@ class TrainResult:
 
 def train(
     family: str,
-    update: str = "flow",
+    update: str = "",
     *,
     text: Path | None = None,
     out: Path = Path("checkpoints"),
@@ -47,7 +50,7 @@ def train(
 
     Args:
         family: A name in FAMILIES.
-        update: `flow` or `euler`.
+        update: `flow` or `euler`; the family's default if empty.
         text: Text file or folder; the interpreter's standard library without it.
         out: Folder of `NAME.safetensors` and `NAME.metrics.json`.
         name: Base name; FAMILY-UPDATE, with -kNN where k is not 48, by default.
@@ -70,8 +73,8 @@ def train(
     Example:
         >>> train("fns")
         Traceback (most recent call last):
-        oscc.errors.RequestError: Argument `family` must be one of fsn, kuramoto, but \
-is 'fns'. Did you mean `fsn`?
+        oscc.errors.RequestError: Argument `family` must be one of fsn, fsn-mf, \
+fsn-no-phase, kuramoto, ssa, transformer, but is 'fns'. Did you mean `fsn`?
     """
     import torch
 
@@ -123,14 +126,19 @@ def settings(
         )
     model = {key: value for key, value in overrides.items() if key in model_keys}
     other = {key: value for key, value in overrides.items() if key in training_keys}
+    other.setdefault("learning_rate", _LEARNING_RATES.get(family, _PHASE_RATE))
     if steps is not None:
         other["steps"] = steps
-    config = ModelConfig.from_mapping({"family": family, "update": update, **model})
+    if update:
+        model["update"] = update
+    config = ModelConfig.from_mapping({"family": family, **model})
     return config, TrainingConfig(**other)
 
 
 def default_name(config: ModelConfig) -> str:
     """Base name of the checkpoint files: FAMILY-UPDATE, with -kNN for other sizes.
+
+    SSA is named by its arm, and a transformer by its family alone: they have no update.
 
     Example:
         >>> from oscc.models.config import ModelConfig
@@ -138,7 +146,9 @@ def default_name(config: ModelConfig) -> str:
         'fsn-flow-k08'
     """
     size = "" if config.k == _STANDARD_K else f"-k{config.k:02d}"
-    return f"{config.family}-{config.update}{size}"
+    kind = config.arm if config.family == "ssa" else config.update
+    kind = "" if kind == "none" else f"-{kind}"
+    return f"{config.family}{kind}{size}"
 
 
 def _corpus(text: Path | None) -> Any:
@@ -155,7 +165,9 @@ def _command(
     overrides: Mapping[str, Any],
 ) -> str:
     """Command line that repeats this training."""
-    parts = [f"oscc train --family {config.family} --update {config.update}"]
+    parts = [f"oscc train --family {config.family}"]
+    if config.update != "none":
+        parts.append(f"--update {config.update}")
     if text is not None:
         parts.append(f"--text {text.name}")
     parts.append(f"--seed {seed} --set train.steps={training.steps}")
@@ -187,13 +199,7 @@ def _metrics(trainer: Trainer, command: str) -> dict[str, Any]:
         "steps_skipped": done.skipped,
         "largest_gradient_norm": done.largest_norm,
         "symbols_seen": done.step * trainer.training.batch * config.context,
-        "corpus": {
-            "name": corpus.name,
-            "sha256": corpus.digest,
-            "files": corpus.files,
-            "train_symbols": len(corpus.train),
-            "held_out_symbols": len(corpus.held_out),
-        },
+        "corpus": _corpus_facts(corpus),
         "bits_per_character": {
             "train": bits_per_character(model, config, corpus.train, "train batch"),
             "validation": exact,
@@ -205,6 +211,16 @@ def _metrics(trainer: Trainer, command: str) -> dict[str, Any]:
         "model": asdict(config),
         "training": asdict(trainer.training),
         "versions": {"torch": torch.__version__, "python": platform.python_version()},
+    }
+
+
+def _corpus_facts(corpus: Corpus) -> dict[str, Any]:
+    return {
+        "name": corpus.name,
+        "sha256": corpus.digest,
+        "files": corpus.files,
+        "train_symbols": len(corpus.train),
+        "held_out_symbols": len(corpus.held_out),
     }
 
 

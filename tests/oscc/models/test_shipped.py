@@ -10,7 +10,7 @@ from oscc.corpus import standard_library
 from oscc.models.training import bits_per_character
 
 FOLDER = Path(__file__).parents[3] / "checkpoints"
-LARGE = ["kuramoto-flow", "fsn-flow", "fsn-euler"]
+LARGE = ["kuramoto-flow", "kuramoto-euler", "fsn-flow", "fsn-euler"]
 TINY = ["fsn-flow-k16", "kuramoto-flow-k08"]
 
 

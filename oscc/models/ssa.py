@@ -1,0 +1,199 @@
+"""Selective synchronisation attention in the OSN block: pairs that can lock, mix.
+
+    Delta_ij = |w_i - w_j| of the natural frequencies w of two tokens in a head
+    J = exp(-a Delta^2),  a = softplus(decay);   K = softplus(lock_strength)
+    r = mean over coordinates of |mean over tokens exp(i Theta)|
+    locked iff Delta <= K r J;  S = J sqrt(1 - (Delta / (K r J))^2), else 0
+    out = S V / sum_j S
+
+S is computed as sqrt(J^2 - Delta^2 / (K r)^2) on the locked pairs: the same value,
+without a division by a J that vanishes or the root of Delta^2.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+from oscc.models.config import ModelConfig
+from oscc.models.host import Draws
+from oscc.models.residual import Affine, ResidualModel, by_head, joined
+
+PUBLISHED_STD = 0.02
+POSITION_RATES = 8
+_TINY = 1e-12
+_ROW = 1e-8
+
+
+class Locking(NamedTuple):
+    """`strength` S and `locked` (B,H,T,T), `coherence` r (B,H,1,1) or (B,H,T,1)."""
+
+    strength: torch.Tensor
+    locked: torch.Tensor
+    coherence: torch.Tensor
+
+
+def lock_strength(
+    square: torch.Tensor,
+    decay: torch.Tensor,
+    pull: torch.Tensor,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Strength of every pair and which ones lock.
+
+        S = sqrt(J^2 - Delta^2 / pull^2),  J = exp(-decay Delta^2),  pull = K r
+
+    Args:
+        square: Delta^2, any shape, >= 0.
+        decay: a > 0, broadcast to it.
+        pull: K r > 0, broadcast to it.
+
+    Returns:
+        S, 0 where the pair does not lock, and the mask of the pairs that do.
+
+    Source: Hays, arXiv 2602.14445, in a form that does not divide by J.
+
+    Example:
+        >>> one = torch.ones(1)
+        >>> lock_strength(torch.tensor([0.0, 9.0]), one, one)[1].tolist()
+        [True, False]
+    """
+    weight = torch.exp(-decay * square)
+    inside = weight * weight - square / (pull * pull)
+    locked = inside > 0
+    root = torch.sqrt(torch.where(locked, inside, torch.ones_like(inside)) + _TINY)
+    return torch.where(locked, root, torch.zeros_like(root)), locked
+
+
+class SsaAttention(nn.Module):
+    """Locking strengths as attention, in two arms.
+
+    `published`: the constants of the public code. `trainable`: frequencies normalised
+    per head, constants at which pairs of different tokens lock, and a position term
+    Delta^2 += softplus(rho) mean_m (1 - cos(nu_m (i - j))).
+
+    Source: Hays, arXiv 2602.14445, and its public code (MIT); the trainable arm and
+    the causal mask are ours.
+    """
+
+    def __init__(self, config: ModelConfig, draws: Draws) -> None:
+        super().__init__()
+        self.config, k = config, config.k
+        self.trainable_arm = config.arm == "trainable"
+        std = 0.7 / math.sqrt(k) if self.trainable_arm else PUBLISHED_STD
+        self.frequency, self.phase, self.value, self.out = (
+            Affine(draws.normal(name, (k, k), std))
+            for name in ("frequency", "phase", "value", "out")
+        )
+        decay, pull = (-1.0, 3.0) if self.trainable_arm else (1.0, 1.0)
+        self.decay = nn.Parameter(torch.full((config.heads,), decay))
+        self.pull = nn.Parameter(torch.tensor(pull))
+        if self.trainable_arm:
+            self.position = nn.Parameter(torch.linspace(-2.0, 1.0, config.heads))
+            step = torch.arange(POSITION_RATES, dtype=torch.float64) / POSITION_RATES
+            rates = (2.0 * config.context) ** -step
+            self.rates = nn.Parameter(rates.float())
+
+    def squares(self, x: torch.Tensor) -> torch.Tensor:
+        """Delta^2 of every pair, shape (B, H, T, T)."""
+        frequency = by_head(self.frequency(x), self.config.heads)
+        if self.trainable_arm:
+            size = frequency.pow(2).mean(-1, keepdim=True)
+            width = frequency.shape[-1]
+            frequency = frequency * torch.rsqrt(size + 1e-6) / math.sqrt(2 * width)
+        own = frequency.pow(2).sum(-1)
+        cross = frequency @ frequency.transpose(-1, -2)
+        square = torch.relu(own[..., :, None] + own[..., None, :] - 2 * cross)
+        same = torch.eye(x.shape[1], dtype=torch.bool)
+        square = square.masked_fill(same, 0.0)  # rounding apart, a token is itself
+        return square + self._positions(x) if self.trainable_arm else square
+
+    def _positions(self, x: torch.Tensor) -> torch.Tensor:
+        place = torch.arange(x.shape[1], dtype=x.dtype)
+        angle = (place[:, None] - place)[..., None] * self.rates
+        scale = functional.softplus(self.position)[:, None, None]
+        return scale * (1 - angle.cos()).mean(-1)
+
+    def coherence(self, x: torch.Tensor) -> torch.Tensor:
+        """Order parameter r by head: (B, H, 1, 1), or (B, H, T, 1) of the prefixes."""
+        phase = by_head(self.phase(x), self.config.heads)
+        if self.config.mask == "none":
+            real, imag = phase.cos().mean(2), phase.sin().mean(2)
+            return torch.sqrt(real**2 + imag**2 + _TINY).mean(-1)[..., None, None]
+        count = torch.arange(1, x.shape[1] + 1, dtype=x.dtype)[:, None]
+        real, imag = phase.cos().cumsum(2) / count, phase.sin().cumsum(2) / count
+        return torch.sqrt(real**2 + imag**2 + _TINY).mean(-1, keepdim=True)
+
+    def locking(self, x: torch.Tensor) -> Locking:
+        """Strength of every pair, which ones lock, and the order parameter.
+
+        Args:
+            x: Normalised vectors, shape (B, T, k).
+        """
+        coherence = self.coherence(x)
+        decay = functional.softplus(self.decay)[:, None, None]
+        pull = functional.softplus(self.pull) * coherence
+        strength, locked = lock_strength(self.squares(x), decay, pull)
+        if self.config.mask == "causal":
+            strength, locked = strength.tril(), locked.tril()
+        if self.config.lock_top_k:
+            strength = _strongest(strength, self.config.lock_top_k)
+        return Locking(strength, locked, coherence)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Mixed values, shape (B, T, k) -> (B, T, k)."""
+        strength = self.locking(x).strength
+        weights = strength / (strength.sum(-1, keepdim=True) + _ROW)
+        mixed: torch.Tensor = self.out(
+            joined(weights @ by_head(self.value(x), self.config.heads))
+        )
+        return mixed
+
+
+def _strongest(strength: torch.Tensor, count: int) -> torch.Tensor:
+    """Keep the `count` largest entries of every row."""
+    count = min(count, strength.shape[-1])
+    places = strength.topk(count, -1).indices
+    return strength * torch.zeros_like(strength).scatter(-1, places, 1.0)
+
+
+class OsnBlock(nn.Module):
+    """x <- x + attention(norm x);  x <- x + down(gelu(up(norm x)))."""
+
+    def __init__(self, config: ModelConfig, draws: Draws) -> None:
+        super().__init__()
+        k, hidden = config.k, config.hidden
+        self.attention_norm, self.norm = nn.LayerNorm(k), nn.LayerNorm(k)
+        self.attention = SsaAttention(config, draws)
+        trainable = config.arm == "trainable"
+        wide, narrow = (
+            0.7 / math.sqrt(size) if trainable else PUBLISHED_STD
+            for size in (k, hidden)
+        )
+        self.up = Affine(draws.normal("up", (hidden, k), wide))
+        self.down = Affine(draws.normal("down", (k, hidden), narrow))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Shape (B, T, k) -> (B, T, k)."""
+        x = x + self.attention(self.attention_norm(x))
+        inner: torch.Tensor = self.down(functional.gelu(self.up(self.norm(x))))
+        return x + inner
+
+
+class SsaModel(ResidualModel):
+    """OSN language model with a tied head.
+
+    Source: Hays, arXiv 2602.14445, and its public code (MIT). That code has neither a
+    causal mask nor positions; without a mask this is no next-symbol model.
+    """
+
+    def block(self, draws: Draws) -> nn.Module:
+        """One OSN block."""
+        return OsnBlock(self.config, draws)
+
+    def norm(self) -> nn.Module:
+        """Layer norm."""
+        return nn.LayerNorm(self.config.k)
