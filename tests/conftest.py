@@ -11,6 +11,7 @@ import ctypes
 import importlib.util
 import os
 import shutil
+import signal
 from collections.abc import Callable
 
 import pytest
@@ -33,6 +34,11 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 # The pool must be able to hold the three threads that the determinism tests ask for.
 os.environ.setdefault("NUMBA_NUM_THREADS", "3")
+
+# A shell starts what it puts into the background with Ctrl-C ignored, and children
+# inherit that; the tests of interruption must not depend on how they were started.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 MODES = ("required", "if_available", "disabled")
 
