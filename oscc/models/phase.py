@@ -103,19 +103,14 @@ class PhaseLayer(nn.Module):
         else:
             weights = theta.new_empty(0)
             fields = self.fused_fields(*self.score.projections(theta, features), theta)
-        return self.gained(theta, weights, *fields)
+        value = self.value(features)
+        return self.gained(LayerState(theta, weights, *fields, value))
 
-    def gained(
-        self,
-        theta: torch.Tensor,
-        weights: torch.Tensor,
-        a: torch.Tensor,
-        b: torch.Tensor,
-    ) -> LayerState:
-        """State of the coupling step from its fields: value gate and bound added."""
-        value = self.value(lift(theta))
-        scale = bound_scale(value * a.sum(0), self.config.bound, self.config.bound_c)
-        return LayerState(theta, weights, a, b, value * scale)
+    def gained(self, state: LayerState) -> LayerState:
+        """The state with the bound added to its gain, which holds the value gate."""
+        bound, width = self.config.bound, self.config.bound_c
+        scale = bound_scale(state.gain * state.a.sum(0), bound, width)
+        return state._replace(gain=state.gain * scale)
 
     def couple(self, state: LayerState) -> torch.Tensor:
         """Phases after the coupling step, as trained: Euler, or the training flow."""
