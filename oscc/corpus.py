@@ -11,7 +11,7 @@ import hashlib
 import json
 import sysconfig
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
 
@@ -35,6 +35,7 @@ _SKIPPED = (
 _SMALLEST_FILE = 256  # bytes
 _HELD_OUT_OF_256 = 20  # share of files, by the first byte of their hash
 _HELD_OUT_TAIL = 0.06  # share of a single text
+_BYTE_SPLIT = (90_000_000, 5_000_000, 5_000_000)  # of enwik8
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,12 +158,16 @@ ASCII = Vocabulary("\t\n" + "".join(chr(i) for i in range(32, 127)), other=True)
 """Tab, newline, ASCII 32 to 126, one symbol for all other characters: 98 symbols."""
 
 
+BYTES = Vocabulary("".join(chr(i) for i in range(256)), other=False)
+"""Every byte, shown as the character of its number: 256 symbols."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Corpus:
     """Symbols of a corpus in two parts.
 
-    `digest` is a hash over the paths and bytes of all files; `train` and `held_out`
-    are symbol numbers, shape (symbols,).
+    `digest` is a hash over the paths and bytes of all files; `train`, `held_out` and
+    `test` (empty but for a byte corpus) are symbol numbers, shape (symbols,).
     """
 
     name: str
@@ -171,6 +176,7 @@ class Corpus:
     vocabulary: Vocabulary
     train: Symbols
     held_out: Symbols
+    test: Symbols = field(default_factory=lambda: np.zeros(0, np.uint8))
 
 
 def standard_library(root: Path | None = None) -> Corpus:
@@ -202,7 +208,8 @@ def text_corpus(path: Path) -> Corpus:
     """Corpus of a text file, or of all UTF-8 text files below a folder.
 
     The files of a folder are split by the hash of their path; the last 6 % of a
-    single file are held out.
+    single file are held out. A file of 100 000 000 bytes, the size of enwik8, is read
+    as bytes and split as is usual for it: 90, 5 and 5 million to train, held out, test.
 
     Raises:
         RequestError: missing, not text, or too short to be split.
@@ -214,6 +221,8 @@ def text_corpus(path: Path) -> Corpus:
         if len(corpus.train) and len(corpus.held_out):
             return corpus
         return _tail_split(corpus)
+    if path.is_file() and path.stat().st_size == sum(_BYTE_SPLIT):
+        return _byte_corpus(path)
     return _tail_split(_from_text(path.name, read_text(path)))
 
 
@@ -293,6 +302,15 @@ def _from_text(name: str, text: str) -> Corpus:
     digest = hashlib.sha256(text.encode()).hexdigest()
     symbols = ASCII.encode(text, unknown="other")
     return Corpus(name, digest, 1, ASCII, symbols, symbols[:0])
+
+
+def _byte_corpus(path: Path) -> Corpus:
+    content = path.read_bytes()
+    first, second, _ = _BYTE_SPLIT
+    symbols: Symbols = np.frombuffer(content, np.uint8)
+    train, held_out, test = np.split(symbols, (first, first + second))
+    digest = hashlib.sha256(content).hexdigest()
+    return Corpus(path.name, digest, 1, BYTES, train, held_out, test)
 
 
 def _tail_split(corpus: Corpus) -> Corpus:

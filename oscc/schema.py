@@ -11,6 +11,7 @@ from msgspec import Meta
 Count = Annotated[int, Meta(ge=1)]
 Natural = Annotated[int, Meta(ge=0)]
 Positive = Annotated[float, Meta(gt=0)]
+NotNegative = Annotated[float, Meta(ge=0)]
 Targets = Union[Natural, str, tuple[str, ...]]  # noqa: UP007 (msgspec reads it)
 
 Family = Literal["kuramoto", "fsn", "fsn-no-phase", "fsn-mf", "ssa", "transformer"]
@@ -137,7 +138,11 @@ class Train(_Section, frozen=True):
     skip_norm: Positive | None = None
     skip_limit: Count | None = None
     save_every: Count | None = None
+    phase_noise_rad: NotNegative | None = None
+    gain_error: NotNegative | None = None
+    weight_bits: Natural | None = None
     resume: bool = True
+    plot: bool = False
 
 
 class Config(_Section, frozen=True):

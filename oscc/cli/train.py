@@ -16,7 +16,7 @@ from oscc.errors import RequestError
 if TYPE_CHECKING:
     from oscc.models.training import Progress as Standing
 
-_NOT_OVERRIDES = ("family", "update", "vocabulary", "steps", "resume")
+_NOT_OVERRIDES = ("family", "update", "vocabulary", "steps", "resume", "plot")
 
 
 @verb_command(
@@ -46,9 +46,10 @@ _NOT_OVERRIDES = ("family", "update", "vocabulary", "steps", "resume")
     group="Run",
     text="Go on from an unfinished run of the same name.",
 )
+@setting("--plot", "train.plot", group="Run", text="Draw the loss, NAME.curve.svg.")
 def command(run: Run, text: Path | None, name: str | None) -> None:
     """Train and print how it went."""
-    from oscc.verbs.train import train
+    from oscc.verbs.train import plot_curve, train
 
     section = run.config.model
     if section.family is None:
@@ -69,6 +70,8 @@ def command(run: Run, text: Path | None, name: str | None) -> None:
         progress=lambda standing: _tell(bar, standing),
     )
     bar.close()
+    if run.config.train.plot:
+        plot_curve(result)
     if not emit(run, result.metrics):
         _show(result.checkpoint, result.metrics)
 
@@ -101,4 +104,7 @@ def _show(checkpoint: Path, metrics: Any) -> None:
         f"{metrics['parameters']} parameters · corpus {metrics['corpus']['name']}, "
         f"sha256 {metrics['corpus']['sha256'][:8]}"
     )
-    say(f"wrote {wrote(checkpoint)} and {checkpoint.stem}.metrics.json")
+    say(
+        f"wrote {wrote(checkpoint)}, {checkpoint.stem}.metrics.json and "
+        f"{checkpoint.stem}.curve.jsonl"
+    )

@@ -10,6 +10,7 @@ import json
 import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,9 @@ from torch.nn import functional
 from oscc import tensors
 from oscc.corpus import Corpus, Symbols
 from oscc.errors import RequestError, UndecidedError
-from oscc.models.base import LayerState, build_model
+from oscc.models.base import Advance, LayerState, build_model
 from oscc.models.config import ModelConfig
+from oscc.models.disturbance import Disturbance
 from oscc.models.phase import couple
 from oscc.seeds import stream
 from oscc.trace import effective_gain, exact_step
@@ -37,7 +39,9 @@ class TrainingConfig:
     """Settings of the optimiser; defaults are those of the shipped checkpoints.
 
     A step whose gradient norm before clipping exceeds `skip_norm` is skipped; the run
-    fails once `skip_limit` steps were skipped.
+    fails once `skip_limit` steps were skipped, and at once when a loss is not finite.
+    `phase_noise_rad`, `gain_error` and `weight_bits` disturb every coupling step of the
+    training (see oscc.models.disturbance); the figures afterwards are without them.
     """
 
     steps: int = 9000
@@ -49,6 +53,14 @@ class TrainingConfig:
     skip_norm: float = 50.0
     skip_limit: int = 20
     save_every: int = 250
+    phase_noise_rad: float = 0.0
+    gain_error: float = 0.0
+    weight_bits: int = 0
+
+    @property
+    def disturbance(self) -> Disturbance:
+        """What is done to the coupling steps while training."""
+        return Disturbance(self.phase_noise_rad, self.gain_error, self.weight_bits)
 
 
 @dataclass(slots=True)
@@ -111,6 +123,14 @@ def _loss(logits: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
     return functional.cross_entropy(logits.flatten(0, 1), wanted.flatten())
 
 
+class _NotFinite(UndecidedError):
+    """The loss of a step is not finite."""
+
+
+def _coupled(config: ModelConfig, index: int, state: LayerState) -> torch.Tensor:
+    return couple(config, state)
+
+
 class Trainer:
     """One run: model, optimiser and progress, saved as one file to go on from."""
 
@@ -123,6 +143,11 @@ class Trainer:
                     f"The {name} part of the corpus has {len(part)} symbols, a window "
                     f"of context {config.context} needs {config.context + 2}."
                 )
+        if corpus.vocabulary.size != config.symbols:
+            raise RequestError(
+                f"The corpus has {corpus.vocabulary.size} symbols, the model "
+                f"{config.symbols}. Leave `symbols` out: the corpus says it."
+            )
         if config.mask == "none":
             raise RequestError(
                 "Without a causal mask a token reads the symbol it is to predict. "
@@ -141,12 +166,18 @@ class Trainer:
         """Train to the last step, saving the state on the way.
 
         Raises:
-            UndecidedError: too many steps were skipped; the state holds the last good
-                weights.
+            UndecidedError: too many steps were skipped, or a loss was not finite; the
+                state holds the last good weights.
         """
         while self.progress.step < self.training.steps:
             try:
                 self._step()
+            except _NotFinite as error:  # these weights are not good: keep the older
+                kept = f"The last good weights are in `{state_path}`."
+                none = "No state was saved before."
+                raise UndecidedError(
+                    f"{error} {kept if state_path.exists() else none}"
+                ) from error
             except UndecidedError as error:
                 self.save_state(state_path)
                 raise UndecidedError(
@@ -171,7 +202,11 @@ class Trainer:
             group["lr"] = self.learning_rate(p.step)
         rng = stream(self.seed, "training batch", p.step)
         x, y = batch_of(self.corpus.train, self.config.context, t.batch, rng)
-        loss = _loss(self.model(x), y)
+        noise = stream(self.seed, "training disturbance", p.step)
+        advance = t.disturbance.advance(self.model, noise)
+        loss = _loss(self.model(x, advance), y)
+        if not math.isfinite(loss.item()):
+            raise _NotFinite(self._not_finite(x, advance))
         self.optimiser.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         norm = float(nn.utils.clip_grad_norm_(self.model.parameters(), t.clip))
@@ -184,6 +219,29 @@ class Trainer:
         value = loss.item()
         running = p.running_nats
         p.running_nats = value if running is None else 0.98 * running + 0.02 * value
+
+    def _not_finite(self, x: torch.Tensor, advance: Advance | None) -> str:
+        """Where a loss stopped being finite: weight, coupling step or logits."""
+        mend = "Lower the learning rate, or choose another bound."
+        start = f"Training stopped at step {self.progress.step + 1}: the loss is not"
+        for name, parameter in self.model.named_parameters():
+            if not torch.isfinite(parameter).all():
+                return f"{start} finite, for `{name}` holds such values. {mend}"
+        place: list[str] = []
+
+        def watched(index: int, state: LayerState) -> torch.Tensor:
+            after = (advance or partial(_coupled, self.config))(index, state)
+            for name, value in (
+                *zip(state._fields, state, strict=True),
+                ("phi", after),
+            ):
+                if not torch.isfinite(value).all():
+                    place.append(f"`{name}` of coupling step {index}")
+            return after
+
+        with torch.no_grad():
+            self.model(x, watched)
+        return f"{start} finite, first {[*place, 'the logits'][0]}. {mend}"
 
     def _skip(self, norm: float) -> None:
         self.progress.skipped.append(self.progress.step)

@@ -52,7 +52,8 @@ def train(
         family: A name in FAMILIES.
         update: `flow` or `euler`; the family's default if empty.
         text: Text file or folder; the interpreter's standard library without it.
-        out: Folder of `NAME.safetensors` and `NAME.metrics.json`.
+        out: Folder of `NAME.safetensors`, `NAME.metrics.json` and `NAME.curve.jsonl`
+            (one line for every saved state).
         name: Base name; FAMILY-UPDATE, with -kNN where k is not 48, by default.
         seed: Seed of the start values and of the batches.
         steps: Optimiser steps; the family's default without it.
@@ -83,22 +84,29 @@ fsn-no-phase, kuramoto, ssa, transformer, but is 'fns'. Did you mean `fsn`?
     config, training = settings(family, update, steps, overrides or {})
     stem = name or default_name(config)
     checkpoint, state = out / f"{stem}.safetensors", out / f"{stem}.state.safetensors"
-    if checkpoint.exists() and not force:
-        raise RequestError(
-            f"`{checkpoint}` is there already. Choose another -o, or give --force."
-        )
+    _require_free(checkpoint, force)
     threads = torch.get_num_threads()
     command = command or _command(config, training, text, seed, overrides or {})
     torch.set_num_threads(1)  # sums in one order: the same seed gives the same bits
     try:
-        trainer = Trainer(config, training, _corpus(text), seed)
+        corpus = _corpus(text)
+        if "symbols" not in (overrides or {}):  # the corpus says it
+            config = config.with_changes(symbols=corpus.vocabulary.size)
+        trainer = Trainer(config, training, corpus, seed)
         if resume and state.exists():
             trainer.load_state(state)
-        trainer.run(state, progress)
+        trainer.run(state, _reporting(trainer, checkpoint, progress))
         metrics = _metrics(trainer, command)
     finally:
         torch.set_num_threads(threads)
     return _write(trainer, checkpoint, state, metrics)
+
+
+def _require_free(checkpoint: Path, force: bool) -> None:
+    if checkpoint.exists() and not force:
+        raise RequestError(
+            f"`{checkpoint}` is there already. Choose another -o, or give --force."
+        )
 
 
 def settings(
@@ -222,6 +230,67 @@ def _corpus_facts(corpus: Corpus) -> dict[str, Any]:
         "train_symbols": len(corpus.train),
         "held_out_symbols": len(corpus.held_out),
     }
+
+
+def _reporting(
+    trainer: Trainer, checkpoint: Path, progress: Callable[[Progress], None] | None
+) -> Callable[[Progress], None]:
+    """Write the curve so far as JSON lines, then call what the caller gave.
+
+    The file is written whole every time: a resumed run writes no line twice.
+    """
+
+    def report(standing: Progress) -> None:
+        write_atomic(checkpoint.with_suffix(".curve.jsonl"), _lines(trainer))
+        if progress is not None:
+            progress(standing)
+
+    return report
+
+
+def _lines(trainer: Trainer) -> str:
+    import json
+
+    symbols = trainer.training.batch * trainer.config.context
+    rows = [
+        {
+            "step": int(step),
+            "symbols_seen": int(step) * symbols,
+            "train_bits_per_character": bits,
+            "learning_rate": trainer.learning_rate(int(step)),
+            "steps_skipped": sum(s <= step for s in trainer.progress.skipped),
+        }
+        for step, bits in trainer.progress.curve
+    ]
+    return "".join(json.dumps(row, sort_keys=True) + "\n" for row in rows)
+
+
+def plot_curve(result: TrainResult) -> Path:
+    """Draw training loss against steps beside the checkpoint, as NAME.curve.svg.
+
+    Returns:
+        The path of the picture.
+    """
+    import io
+
+    from matplotlib.figure import Figure
+
+    metrics = result.metrics
+    figure = Figure((5.0, 3.2), layout="constrained")
+    axes = figure.subplots()
+    steps, bits = zip(*metrics["curve"], strict=True) if metrics["curve"] else ((), ())
+    axes.plot(steps, bits, label="training, running mean")
+    held_out = metrics["bits_per_character"]["validation"]
+    axes.axhline(
+        held_out, ls="--", color="0.4", label=f"validation, end: {held_out:.3f}"
+    )
+    axes.set(xlabel="step", ylabel="bits per character", title=result.checkpoint.stem)
+    axes.legend(frameon=False)
+    content = io.StringIO()
+    figure.savefig(content, format="svg", metadata={"Date": None})
+    path = result.checkpoint.with_suffix(".curve.svg")
+    write_atomic(path, content.getvalue())
+    return path
 
 
 def _write(

@@ -144,3 +144,20 @@ def test_windows_do_not_overlap_and_carry_the_next_symbol():
     assert some[:, 0].tolist() == [0, 30, 60]
     with pytest.raises(RequestError, match="one window needs 11"):
         windows(symbols[:10], 10, 10)
+
+
+def test_a_file_of_the_size_of_enwik8_is_split_by_bytes(tmp_path, monkeypatch):
+    from oscc import corpus
+
+    assert corpus._BYTE_SPLIT == (90_000_000, 5_000_000, 5_000_000)
+    monkeypatch.setattr(corpus, "_BYTE_SPLIT", (900, 50, 50))
+    content = bytes(i * 7 % 256 for i in range(1000))
+    (tmp_path / "small8").write_bytes(content)
+    found = corpus.text_corpus(tmp_path / "small8")
+    assert found.train.tobytes() == content[:900]
+    assert found.held_out.tobytes() == content[900:950]
+    assert found.test.tobytes() == content[950:]
+    assert found.vocabulary.size == 256
+    assert found.vocabulary.decode([65, 10]) == "A\n"
+    (tmp_path / "other").write_bytes(b"a" * 999)
+    assert corpus.text_corpus(tmp_path / "other").vocabulary.size == 98

@@ -10,9 +10,10 @@ import torch
 from oscc.checkpoint import load_checkpoint
 from oscc.corpus import ASCII, Corpus
 from oscc.errors import RequestError, UndecidedError
+from oscc.models.base import FAMILIES, build_model
 from oscc.models.config import ModelConfig
 from oscc.models.training import Trainer, TrainingConfig, bits_per_character
-from oscc.verbs.train import default_name, train
+from oscc.verbs.train import default_name, plot_curve, train
 
 SIZES = {"k": 8, "layers": 1, "heads": 2, "hidden": 8, "context": 16, "batch": 4}
 SOURCES = Path(__file__).parents[3] / "oscc"
@@ -26,7 +27,7 @@ def tiny_corpus():
 def trainer(steps=12, family="fsn", seed=3, **training):
     sizes = {k: v for k, v in SIZES.items() if k != "batch"}
     options = {"steps": steps, "batch": 4, "save_every": 4, "warm_up": 3, **training}
-    config = ModelConfig(family, "flow", **sizes)
+    config = ModelConfig(family, modes=4, **sizes)
     return Trainer(config, TrainingConfig(**options), tiny_corpus(), seed)
 
 
@@ -34,7 +35,7 @@ def bits(model):
     return {name: value.numpy().tobytes() for name, value in model.state_dict().items()}
 
 
-@pytest.mark.parametrize("family", ["kuramoto", "fsn"])
+@pytest.mark.parametrize("family", FAMILIES)
 def test_resumed_run_gives_the_weights_of_an_uninterrupted_one(family, tmp_path):
     class Stop(Exception):
         pass
@@ -98,11 +99,34 @@ def test_steps_with_a_large_gradient_are_skipped_and_end_the_run(tmp_path):
 
 
 def test_a_weight_that_is_not_finite_names_its_tensor(tmp_path):
-    run = trainer(skip_limit=2)
+    run = trainer()
     with torch.no_grad():
         run.model.layers[0].gamma[0, 0, 0] = float("nan")
-    with pytest.raises(UndecidedError, match="gradient norm above 50"):
+    with pytest.raises(
+        UndecidedError, match=r"step 1: .* `layers\.0\.gamma` holds such"
+    ):
         run.run(tmp_path / "state")
+
+
+def test_a_loss_that_is_not_finite_stops_with_its_place_and_the_last_good_weights(
+    tmp_path,
+):
+    run = trainer(save_every=1)
+
+    def explode(progress):
+        if progress.step == 3:  # finite weights, whose sums overflow
+            with torch.no_grad():
+                run.model.layers[0].gamma.fill_(3e38)
+
+    with pytest.raises(UndecidedError) as caught:
+        run.run(tmp_path / "state", explode)
+    assert "stopped at step 4: the loss is not finite" in str(caught.value)
+    assert "first `a` of coupling step 0" in str(caught.value)
+    assert str(tmp_path / "state") in str(caught.value)
+    kept = trainer(save_every=1)
+    kept.load_state(tmp_path / "state")
+    assert kept.progress.step == 3
+    assert all(p.abs().max() < 10 for p in kept.model.parameters())
 
 
 def test_train_writes_checkpoint_and_metrics(tmp_path):
@@ -117,9 +141,15 @@ def test_train_writes_checkpoint_and_metrics(tmp_path):
     )
     assert calls == [2, 4]
     assert sorted(p.name for p in tmp_path.iterdir()) == [
+        "fsn-flow-k08.curve.jsonl",
         "fsn-flow-k08.metrics.json",
         "fsn-flow-k08.safetensors",
     ]
+    lines = (tmp_path / "fsn-flow-k08.curve.jsonl").read_text().splitlines()
+    rows = [json.loads(line) for line in lines]
+    assert [row["step"] for row in rows] == [2, 4]
+    assert [row["symbols_seen"] for row in rows] == [2 * 4 * 16, 4 * 4 * 16]
+    assert plot_curve(result).read_text().startswith("<?xml")
     metrics = json.loads(result.metrics_path.read_text())
     assert metrics["format"] == "oscc.metrics/1"
     assert (metrics["steps"], metrics["seed"]) == (4, 0)
@@ -156,6 +186,40 @@ def test_unknown_settings_and_short_texts_are_named(tmp_path):
 def test_names_of_checkpoints():
     assert default_name(ModelConfig("kuramoto", "flow")) == "kuramoto-flow"
     assert default_name(ModelConfig("fsn", "euler", k=16)) == "fsn-euler-k16"
+    assert default_name(ModelConfig("ssa", arm="published")) == "ssa-published"
+    assert default_name(ModelConfig("transformer", k=8)) == "transformer-k08"
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_family_trains_to_a_checkpoint_that_loads(family, tmp_path):
+    overrides = {**SIZES, "modes": 4}
+    result = train(family, text=SOURCES, out=tmp_path, steps=2, overrides=overrides)
+    loaded = load_checkpoint(result.checkpoint)
+    assert loaded.config.family == family
+    metrics = result.metrics
+    wanted = {"fsn-mf": 2, "ssa": 0, "transformer": 0}.get(family, 1)
+    assert len(metrics["drive"]) == wanted
+    assert loaded.config.update == ("flow" if wanted else "none")
+    again = build_model(loaded.config)
+    again.load_state_dict(loaded.model.state_dict())
+    assert bits(again) == bits(loaded.model)
+
+
+def test_training_without_a_causal_mask_is_refused(tmp_path):
+    overrides = {**SIZES, "mask": "none"}
+    with pytest.raises(RequestError, match="reads the symbol it is to predict"):
+        train("ssa", text=SOURCES, out=tmp_path, steps=2, overrides=overrides)
+
+
+def test_a_byte_corpus_sets_the_symbols_of_the_model(tmp_path, monkeypatch):
+    monkeypatch.setattr("oscc.corpus._BYTE_SPLIT", (2000, 500, 500))
+    path = tmp_path / "bytes"
+    path.write_bytes(bytes(i * i % 256 for i in range(3000)))
+    out = tmp_path / "out"
+    result = train("kuramoto", text=path, out=out, steps=2, overrides=SIZES)
+    assert load_checkpoint(result.checkpoint).vocabulary.size == 256
+    with pytest.raises(RequestError, match="256 symbols, the model 98"):
+        train("fsn", text=path, out=out, steps=2, overrides={**SIZES, "symbols": 98})
 
 
 def test_batches_come_from_the_whole_part():
