@@ -150,6 +150,7 @@ def diagnose_checkpoint(
         found.append(Check(f"checkpoint.{name}", False, detail, mend))
         return found
     found.append(Check("checkpoint.tensors", True, "names and shapes fit the model"))
+    found += _lowering(config)
     if config.update == "euler":
         found.append(
             Check(
@@ -160,6 +161,17 @@ def diagnose_checkpoint(
             )
         )
     return found
+
+
+def _lowering(config: ModelConfig) -> list[Check]:
+    """A note on what cannot become oscillators; the checkpoint is sound without it."""
+    from oscc.lower.program import require_lowering
+
+    try:
+        require_lowering(config.family, config.values)
+    except RequestError as error:
+        return [Check("checkpoint.lowering", True, str(error))]
+    return []
 
 
 def _description(

@@ -10,6 +10,7 @@ import click
 from oscc.cli.options import Option, Run, verb_command
 from oscc.cli.output import say, table
 from oscc.cli.results import emit
+from oscc.errors import RequestError
 
 
 @verb_command(
@@ -26,14 +27,53 @@ from oscc.cli.results import emit
     metavar="U,T,J",
     help="Every term of one pair: source token, target token, coordinate.",
 )
-def command(run: Run, path: Path | None, cards: bool, pair: str | None) -> None:
+@click.option(
+    "--plot",
+    cls=Option,
+    group="Run",
+    type=click.Path(path_type=Path),
+    metavar="FILE.svg",
+    help="Draw the coupling functions of a checkpoint.",
+)
+@click.option(
+    "--coordinates",
+    cls=Option,
+    group="Run",
+    metavar="J,J,...",
+    default="0,1,2,3",
+    help="Which coordinates --plot draws; the first four by default.",
+)
+def command(
+    run: Run,
+    path: Path | None,
+    *,
+    cards: bool,
+    pair: str | None,
+    plot: Path | None,
+    coordinates: str,
+) -> None:
     """Print what was found."""
     from oscc.verbs.inspect import inspect
 
     found = inspect(path, pair=pair, cards=cards)
+    if plot is not None:
+        _plot(found, plot, coordinates)
     if emit(run, found, file="inspect.json"):
         return
     {"cards": _cards, "build": _build, "checkpoint": _checkpoint}[found["kind"]](found)
+
+
+def _plot(found: dict[str, Any], plot: Path, coordinates: str) -> None:
+    from oscc.verbs.coupling_function import plot_coupling_functions
+
+    if found["kind"] != "checkpoint":
+        raise RequestError("--plot draws the coupling functions of a checkpoint.")
+    parts = [part.strip() for part in coordinates.split(",")]
+    if not all(part.isdigit() for part in parts):
+        raise RequestError(
+            f"--coordinates must be numbers such as 0,5,12, not {coordinates!r}."
+        )
+    plot_coupling_functions(found["coupling"], plot, [int(part) for part in parts])
 
 
 def _cards(found: dict[str, Any]) -> None:
@@ -118,7 +158,49 @@ def _checkpoint(found: dict[str, Any]) -> None:
         for name, shape in found["tensors"].items()
     ]
     table(("tensor", "shape", "largest"), rows, right=(2,))
+    for layer in found["coupling"]:
+        _coupling(layer)
     say(f"characters: {found['characters']!r}")
     for note in found["notes"]:
         say(f"note: {note}")
     say("can be lowered" if found["can_be_lowered"] else "cannot be lowered yet")
+
+
+def _coupling(layer: dict[str, Any]) -> None:
+    """One layer as a coupling function: ranges over the coordinates."""
+    gates, gain = layer["gates"], layer["gain_rad"]
+    say(
+        f"layer {layer['layer']}: H = sum of gamma sin(n delta + alpha); drift "
+        f"{_range(layer['drift_rad'])} rad a token, sharpness "
+        f"{_range(layer['sharpness'])}, gates {_span(gates['query'])} (query) and "
+        f"{_span(gates['key'])} (key)"
+    )
+    below = f"{100 * gain['negative_share']:.0f} % below zero"
+    say(
+        f"  on the sample: gain {_span(gain)} rad, {below}; "
+        f"drive {_span(layer['drive_rad'])} rad"
+    )
+    if "modes" in layer:
+        modes = layer["modes"]
+        say(
+            f"  modes: |c| {_span(modes['into_modulus'])}, |d| "
+            f"{_span(modes['out_modulus'])}, |pin| {_span(modes['pin_modulus'])}, "
+            f"drive {_span(modes['drive_rad'])} rad"
+        )
+    rows = [
+        (route, str(n), _range(gamma), _range(alpha))
+        for route, parts in layer["routes"].items()
+        for n, gamma, alpha in zip(
+            layer["harmonics"], parts["gamma"], parts["alpha_rad"], strict=True
+        )
+    ]
+    table(("route", "harmonic", "gamma", "alpha (rad)"), rows)
+
+
+def _range(values: list[float]) -> str:
+    return f"{min(values):.3g} to {max(values):.3g}"
+
+
+def _span(spread: dict[str, float]) -> str:
+    """5 % and 95 % quantile."""
+    return f"{spread['p5']:.3g} to {spread['p95']:.3g}"

@@ -62,6 +62,19 @@ def svg_text(
     Returns:
         Text from `<svg` to `</svg>`, without prologue, metadata or outside names.
     """
+    return _inlined(svg_file(draw, size, name), name)
+
+
+def svg_file(
+    draw: Callable[[Figure], None], size: tuple[float, float], name: str
+) -> str:
+    """Draw a figure and return the text of a file; equal figures are equal bytes.
+
+    Args:
+        draw: Fills an empty figure.
+        size: Width and height, [inch].
+        name: Of the figure; it salts the identifiers.
+    """
     from matplotlib import rc_context, rcdefaults, rcParams
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
@@ -75,7 +88,7 @@ def svg_text(
         draw(figure)
         stream = io.StringIO()
         figure.savefig(stream, format="svg", metadata={"Date": None})
-    return _inlined(stream.getvalue(), name)
+    return stream.getvalue()
 
 
 def _inlined(text: str, name: str) -> str:

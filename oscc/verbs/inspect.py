@@ -177,13 +177,14 @@ def _terms(
 
 
 def inspect_checkpoint(path: Path) -> dict[str, Any]:
-    """Configuration, tensors and what is lowered of a checkpoint.
+    """Configuration, tensors, coupling functions and what is lowered of a checkpoint.
 
     Raises:
         RequestError: it cannot be read.
     """
     from oscc.checkpoint import load_checkpoint
     from oscc.lower import LOWERINGS
+    from oscc.verbs.coupling_function import coupling_layers
 
     loaded = load_checkpoint(path)
     state = loaded.model.state_dict()
@@ -193,7 +194,9 @@ def inspect_checkpoint(path: Path) -> dict[str, Any]:
         "digest": loaded.digest,
         "family": loaded.config.family,
         "update": loaded.config.update,
-        "can_be_lowered": loaded.config.family in LOWERINGS,
+        "can_be_lowered": loaded.config.family in LOWERINGS
+        and loaded.config.values == "phases",
+        "coupling": coupling_layers(loaded),
         "parameters": int(sum(tensor.numel() for tensor in state.values())),
         "tensors": {name: list(tensor.shape) for name, tensor in state.items()},
         "characters": loaded.vocabulary.characters,

@@ -12,6 +12,8 @@ from oscc.errors import RequestError
 from oscc.files import dump_json, write_atomic
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from oscc.corpus import Corpus
     from oscc.models.config import ModelConfig
     from oscc.models.training import Progress, Trainer, TrainingConfig
@@ -271,25 +273,26 @@ def plot_curve(result: TrainResult) -> Path:
     Returns:
         The path of the picture.
     """
-    import io
+    from oscc.pages.svg import svg_file
 
-    from matplotlib.figure import Figure
-
-    metrics = result.metrics
-    figure = Figure((5.0, 3.2), layout="constrained")
-    axes = figure.subplots()
-    steps, bits = zip(*metrics["curve"], strict=True) if metrics["curve"] else ((), ())
-    axes.plot(steps, bits, label="training, running mean")
+    metrics, name = result.metrics, result.checkpoint.stem
     held_out = metrics["bits_per_character"]["validation"]
-    axes.axhline(
-        held_out, ls="--", color="0.4", label=f"validation, end: {held_out:.3f}"
-    )
-    axes.set(xlabel="step", ylabel="bits per character", title=result.checkpoint.stem)
-    axes.legend(frameon=False)
-    content = io.StringIO()
-    figure.savefig(content, format="svg", metadata={"Date": None})
+
+    def draw(figure: Figure) -> None:
+        axes = figure.subplots()
+        points = metrics["curve"]
+        axes.plot(
+            [step for step, _ in points],
+            [bits for _, bits in points],
+            label="training, running mean",
+        )
+        label = f"validation, at the end: {held_out:.3f}"
+        axes.axhline(held_out, ls="--", color="0.4", label=label)
+        axes.set(xlabel="step", ylabel="bits per character", title=name)
+        axes.legend()
+
     path = result.checkpoint.with_suffix(".curve.svg")
-    write_atomic(path, content.getvalue())
+    write_atomic(path, svg_file(draw, (5.0, 3.2), "curve"))
     return path
 
 
