@@ -61,11 +61,9 @@ def lock_strength(
         >>> lock_strength(torch.tensor([0.0, 9.0]), one, one)[1].tolist()
         [True, False]
     """
-    weight = torch.exp(-decay * square)
-    inside = weight * weight - square / (pull * pull)
-    locked = inside > 0
-    root = torch.sqrt(torch.where(locked, inside, torch.ones_like(inside)) + _TINY)
-    return torch.where(locked, root, torch.zeros_like(root)), locked
+    inside = torch.exp(square * (-2 * decay)) - square * pull.pow(-2)
+    square_of_it = torch.relu(inside)  # times its inverse root: 0 stays exactly 0
+    return square_of_it * torch.rsqrt(square_of_it + _TINY), inside > 0
 
 
 class SsaAttention(nn.Module):

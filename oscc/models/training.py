@@ -87,6 +87,15 @@ def batch_of(
     return whole[:, :-1], whole[:, 1:]
 
 
+def exact_advance(config: ModelConfig) -> Advance:
+    """Coupling steps with the flow solved exactly, for `forward` of a model."""
+
+    def advance(index: int, state: LayerState) -> torch.Tensor:
+        return torch.from_numpy(exact_step(config, state)).to(state.theta.dtype)
+
+    return advance
+
+
 def bits_per_character(
     model: nn.Module,
     config: ModelConfig,
@@ -106,11 +115,7 @@ def bits_per_character(
         purpose: Name of the random stream that places the windows.
         exact: Solve the flow exactly; else as training integrates it.
     """
-    total = 0.0
-
-    def advance(index: int, state: LayerState) -> torch.Tensor:
-        return torch.from_numpy(exact_step(config, state)).to(state.theta.dtype)
-
+    total, advance = 0.0, exact_advance(config)
     with torch.no_grad():
         for i in range(VALIDATION_BATCHES):
             rng = stream(0, purpose, i)
