@@ -12,6 +12,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from oscc import tensors
 from oscc.checkpoint import load_checkpoint
 from oscc.device import card_to_mapping, load_card
 from oscc.errors import RequestError
@@ -42,7 +43,7 @@ def shipped_trace(path: Path, most: int) -> Trace:
 
 
 def lowerable() -> list[Path]:
-    names = [p for p in SHIPPED if p.name.split("-")[0] in LOWERINGS]
+    names = [p for p in SHIPPED if tensors.load(p)[1]["family"] in LOWERINGS]
     assert names, "no checkpoint is shipped"
     return names
 
