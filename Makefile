@@ -12,7 +12,7 @@ export NO_MKDOCS_2_WARNING := 1
 
 .DEFAULT_GOAL := help
 .PHONY: help demo install test test-all lint types tests doctest docs format check \
-        check-fast bench wheel readme reference lock clean distclean env-demo env-dev env-tests
+        check-fast bench bench-models wheel readme reference lock clean distclean env-demo env-dev env-tests
 
 help: ## list what can be made
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -54,6 +54,9 @@ check-fast: env-dev lint types ## seconds: lint, types, arrows, budget, public n
 
 bench: env-dev ## every script of benchmarks/, results into build/bench
 	@for script in benchmarks/*.py; do echo "$$script"; $(PY) "$$script" || exit $$?; done
+
+bench-models: env-dev ## train every family alike, three seeds (hours); resumable
+	@$(PY) benchmarks/models_study.py --run --jobs $(WORKERS)
 
 wheel: env-dev ## build the wheel and run the tests against it, outside this tree
 	@$(PY) scripts/wheel.py

@@ -110,10 +110,12 @@ class SsaAttention(nn.Module):
         return square + self._positions(x) if self.trainable_arm else square
 
     def _positions(self, x: torch.Tensor) -> torch.Tensor:
-        place = torch.arange(x.shape[1], dtype=x.dtype)
-        angle = (place[:, None] - place)[..., None] * self.rates
-        scale = functional.softplus(self.position)[:, None, None]
-        return scale * (1 - angle.cos()).mean(-1)
+        """The position term; it depends on the distance |i - j| alone."""
+        place = torch.arange(x.shape[1])
+        angle = place[:, None].to(x.dtype) * self.rates
+        scale = functional.softplus(self.position)[:, None]
+        by_distance = scale * (1 - angle.cos()).mean(-1)
+        return by_distance[:, (place[:, None] - place).abs()]
 
     def coherence(self, x: torch.Tensor) -> torch.Tensor:
         """Order parameter r by head: (B, H, 1, 1), or (B, H, T, 1) of the prefixes."""

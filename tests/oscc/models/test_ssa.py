@@ -144,6 +144,25 @@ def test_trainable_arm_locks_many_pairs_at_the_start():
             x = block(x)
 
 
+def test_position_term_of_the_trainable_arm_by_its_formula():
+    config = ModelConfig("ssa", k=8, heads=2, hidden=8, context=16)
+    attention = build_model(config).blocks[0].attention.double()
+    x = torch.randn(1, 9, 8, generator=torch.Generator().manual_seed(0)).double()
+    with torch.no_grad():
+        square = attention.squares(x)
+        attention.position.fill_(-1e3)  # softplus of it is zero
+        without = attention.squares(x)
+        attention.position.copy_(torch.tensor([-2.0, 1.0]))
+    rates = attention.rates.tolist()
+    for head, rho in enumerate((-2.0, 1.0)):
+        for i in range(9):
+            for j in range(9):
+                turn = sum(1 - math.cos(nu * (i - j)) for nu in rates) / 8
+                wanted = math.log1p(math.exp(rho)) * turn
+                found = float(square[0, head, i, j] - without[0, head, i, j])
+                assert found == pytest.approx(wanted, abs=1e-12)
+
+
 def test_top_k_keeps_the_strongest_partners():
     config = ModelConfig("ssa", mask="none", k=16, heads=2, hidden=8, lock_top_k=3)
     attention = build_model(config).blocks[0].attention
