@@ -193,6 +193,8 @@ class Trainer:
                 self.save_state(state_path)
                 if report is not None:
                     report(self.progress)
+        if self.progress.step % self.training.save_every:
+            self._measure()
 
     def learning_rate(self, step: int) -> float:
         """Linear warm-up times a cosine that ends at `final_share`."""

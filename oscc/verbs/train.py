@@ -55,7 +55,7 @@ def train(
         update: `flow` or `euler`; the family's default if empty.
         text: Text file or folder; the interpreter's standard library without it.
         out: Folder of `NAME.safetensors`, `NAME.metrics.json` and `NAME.curve.jsonl`
-            (one line for every saved state).
+            (one line for every saved state and for the end).
         name: Base name; FAMILY-UPDATE, with -kNN where k is not 48, by default.
         seed: Seed of the start values and of the batches.
         steps: Optimiser steps; the family's default without it.
@@ -306,5 +306,6 @@ def _write(
     )
     metrics_path = checkpoint.with_suffix(".metrics.json")
     write_atomic(metrics_path, dump_json(metrics))
+    write_atomic(checkpoint.with_suffix(".curve.jsonl"), _lines(trainer))
     state.unlink(missing_ok=True)
     return TrainResult(checkpoint, metrics_path, metrics)

@@ -175,3 +175,28 @@ def test_a_diverged_drive_gives_nan_and_no_endless_loop():
     out.sum().backward()
     assert torch.isnan(out).all()
     assert torch.isnan(a.grad).all()
+
+
+@pytest.mark.parametrize("harmonics", [2, 3])
+def test_training_flow_keeps_its_accuracy_and_gradients_up_to_drive_30(harmonics):
+    # fixed coarse steps blow up there: gradient norms of 1e13 were seen
+    a, b = random_fields(harmonics, 400, 1.0, seed=13)
+    scale = 30 / drive_strength(a, b, np.ones(400))
+    gain = torch.from_numpy(scale * np.where(np.arange(400) % 2, 1.0, -1.0))
+    gain.requires_grad_()
+    fields = [torch.from_numpy(x).requires_grad_() for x in (a, b)]
+    out = flow_increment(*fields, gain)
+    out.sum().backward()
+    exact = exact_increment(a, b, gain.detach().numpy())
+    # thirty sub-steps of a drive of one each: at worst 1/120 a sub-step
+    assert np.abs(out.detach().numpy() - exact).max() <= 30 / 120
+    step = 1e-5
+    moved = [
+        exact_increment(a, b, gain.detach().numpy() * (1 + sign * step))
+        for sign in (1, -1)
+    ]
+    slope = (moved[0] - moved[1]) / (2 * step) / gain.detach().numpy()
+    error = np.abs(gain.grad.numpy() - slope)
+    assert np.median(error) <= 1e-3
+    for leaf in (*fields, gain):
+        assert leaf.grad.abs().max() <= 1e3
