@@ -1,4 +1,4 @@
-"""Paste the figures of build/demo into README.md, between its two marks."""
+"""Paste the figures of build/demo into README.md, and draw its picture."""
 
 from __future__ import annotations
 
@@ -38,11 +38,40 @@ def _levels() -> list[str]:
     ]
 
 
+def draw_picture() -> None:
+    """Waveform of a target of the demo beside the phase that the model asked for."""
+    from oscc.build import BuildFolder
+    from oscc.device import card_from_mapping
+    from oscc.files import write_atomic
+    from oscc.pages.pictures import waveform_picture
+    from oscc.pages.scene import make_scene
+
+    program = BuildFolder.open(DEMO).program()
+    card = card_from_mapping(program.device, "the demo's card")
+    text = waveform_picture(make_scene(program.stages[0], card), card, alone=True)
+    plain = text.replace("<svg ", '<svg style="background: white" ', 1)
+    write_atomic(ROOT / "docs" / "waveform.svg", plain)
+
+
+def evaluated() -> str:
+    """Lines of the committed evaluation, `benchmarks/results/evaluate.json`."""
+    path = ROOT / "benchmarks" / "results" / "evaluate.json"
+    found = json.loads(path.read_text(encoding="utf-8"))["results"]
+    return "\n".join(
+        f"    {name}: {seen['bpc_digital']:.4f} bits per character digital, "
+        f"{seen['bpc_hardware']:.4f} with the circuit in the loop "
+        f"({seen['delta_bpc']:+.4f} ± {seen['delta_se']:.4f}; "
+        f"{seen['tokens']} tokens, {seen['periods_per_stage']:.0f} periods a stage)"
+        for name, seen in found.items()
+    )
+
+
 def main() -> None:
     """Replace what stands between the marks."""
     if not (DEMO / "energy.json").is_file():
         sys.exit("There is no demo yet: make demo")
-    figures = "\n\n".join(text_of(verb) for verb in ("verify", "energy"))
+    draw_picture()
+    figures = "\n\n".join([text_of("verify"), text_of("energy"), evaluated()])
     path = ROOT / "README.md"
     page, count = MARKED.subn(
         lambda found: f"{found[1]}\n{figures}\n\n{found[2]}",

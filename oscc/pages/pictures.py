@@ -13,7 +13,7 @@ from oscc.device import Card
 from oscc.device.piecewise import omega, period_s, waveform_V
 from oscc.ir.stage import Stage
 from oscc.pages.scene import Scene
-from oscc.pages.svg import BLUE, CYCLE, INK, MUTED, ORANGE, svg_text
+from oscc.pages.svg import BLUE, CYCLE, INK, MUTED, ORANGE, svg_file, svg_text
 from oscc.phases import TURN
 
 if TYPE_CHECKING:
@@ -64,8 +64,14 @@ def _target_panel(axes: Axes, scene: Scene, card: Card) -> None:
     axes.grid(visible=True)
 
 
-def waveform_picture(scene: Scene, card: Card) -> str:
-    """Sources, injected current and target over the last periods; phase over all."""
+def waveform_picture(scene: Scene, card: Card, *, alone: bool = False) -> str:
+    """Sources, injected current and target over the last periods; phase over all.
+
+    Args:
+        scene: Target and dwell to show.
+        card: Device card of the program.
+        alone: The text of a file instead of an element for a page.
+    """
     trace = scene.trace
     time = trace.time_s / period_s(card)
     last = float(time[-1])
@@ -88,7 +94,7 @@ def waveform_picture(scene: Scene, card: Card) -> str:
         grid[2].set_xlabel(f"time in carrier periods ({shown} of this dwell)")
         _phase_panel(grid[3], scene, last)
 
-    return svg_text(draw, (8.2, 7.4), "waveform")
+    return (svg_file if alone else svg_text)(draw, (8.2, 7.4), "waveform")
 
 
 def _phase_panel(axes: Axes, scene: Scene, last: float) -> None:

@@ -81,7 +81,7 @@ def choose_scheme(
         accuracy_rad: Wanted rms error [rad].
         seed: Seed of the trials.
         share: Part of the stages whose largest injection must be within the card's
-            limit; the others are left out, and need more substeps than the scheme.
+            limit; the others are left out, and need longer dwells than the scheme.
 
     Returns:
         The scheme, and what its trials showed.

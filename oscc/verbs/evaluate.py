@@ -194,7 +194,7 @@ class _Loop:
         """Scheme of every layer, on all calibration windows together.
 
         It need not carry the largest drive of every window: a window with more gets
-        more substeps, as compiling it alone would give it.
+        longer dwells, as compiling it alone would give it.
         """
         from oscc.passes.dwell import choose_scheme
         from oscc.trace import trace
@@ -269,14 +269,14 @@ class _Loop:
         self.layers.setdefault(number, _Layer()).note(error, periods)
 
     def _within_limit(self, stage: Stage) -> Stage:
-        """The stage with as many substeps as its largest injection needs."""
+        """The stage with dwells as long as its largest injection needs."""
         from oscc.passes.legalise import largest_injection
 
         ratio, _ = largest_injection(stage, self.passes)
         share = ratio / self.passes.injection_limit
         if share <= 1.0:
             return stage
-        return replace(stage, substeps=math.ceil(stage.substeps * share))
+        return replace(stage, dwell_periods=math.ceil(stage.dwell_periods * share))
 
 
 @dataclass(slots=True, eq=False)
