@@ -20,7 +20,7 @@ def text_of(verb: str) -> str:
     """What a verb prints about the demo, without the line of the file it wrote."""
     command = [sys.executable, "-m", "oscc", verb, "build/demo"]
     if verb == "verify":
-        command += ["--levels", ",".join(_levels())]
+        command += ["--levels", ",".join(_levels()), "--tile"]
     done = subprocess.run(
         command, cwd=ROOT, capture_output=True, text=True, check=False
     )

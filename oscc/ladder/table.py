@@ -60,12 +60,27 @@ def closing_line(verdict: Verdict) -> str:
         return "PASS"
     for level in verdict.levels:
         if level.passed is False:
-            return f"FAIL   {level.level} against {level.reference}: {level.reason}"
+            return (
+                f"FAIL   {level.level} against {level.reference}: {level.reason}"
+                f"{_euler_mend(verdict, level)}"
+            )
     for level in verdict.levels:
         if level.passed is None:
             return f"INCONCLUSIVE   {level.level} ({level.engine}): {level.reason}"
     entry = next(e for e in verdict.convergence if not e.passed)
     return f"INCONCLUSIVE   {entry.engine}: {entry.sentence}"
+
+
+def _euler_mend(verdict: Verdict, level: LevelResult) -> str:
+    """Cause and mend where a layer trained with Euler steps is run as a flow."""
+    size = verdict.causes.get("euler_gap")
+    if level.level != "phase" or size is None:
+        return ""
+    return (
+        f"; cause euler_gap ({angle(size['rms_rad'])}). The program does not run the "
+        "update that the model was trained with: compile without --update, or train "
+        "with the other one"
+    )
 
 
 def gap_line(verdict: Verdict) -> str:
