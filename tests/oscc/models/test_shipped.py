@@ -14,7 +14,13 @@ from oscc.verbs.train import default_name
 
 FOLDER = Path(__file__).parents[3] / "checkpoints"
 LARGE = ["kuramoto-flow", "kuramoto-euler", "fsn-flow", "fsn-euler"]
-OTHERS = ["fsn-no-phase-flow", "fsn-mf-flow", "transformer"]
+OTHERS = [
+    "fsn-no-phase-flow",
+    "fsn-mf-flow",
+    "ssa-trainable",
+    "ssa-published",
+    "transformer",
+]
 TINY = ["fsn-flow-k16", "kuramoto-flow-k08"]
 
 
