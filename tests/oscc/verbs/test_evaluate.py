@@ -255,7 +255,7 @@ def test_the_error_of_the_difference_is_that_of_window_means(models: Models) -> 
     assert count == 9
 
 
-def test_a_stage_that_needs_more_current_gets_more_substeps(models: Models) -> None:
+def test_a_stage_that_needs_more_current_gets_longer_dwells(models: Models) -> None:
     """What the calibration windows did not show is mended, and counted."""
     from oscc.passes.legalise import largest_injection
     from oscc.trace import trace
@@ -265,6 +265,7 @@ def test_a_stage_that_needs_more_current_gets_more_substeps(models: Models) -> N
     stage = lower_layer("fsn", "flow", 0, layer, substeps=1, dwell_periods=1)
     ratio, _ = largest_injection(stage, loop.passes)
     mended = loop._within_limit(stage)
-    assert mended.substeps == math.ceil(ratio / 0.8) > 1
+    assert mended.substeps == 1
+    assert mended.dwell_periods == math.ceil(ratio / 0.8) > 1
     assert largest_injection(mended, loop.passes)[0] <= 0.8
-    assert loop._within_limit(mended).substeps == mended.substeps
+    assert loop._within_limit(mended).dwell_periods == mended.dwell_periods
