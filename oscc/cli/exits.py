@@ -9,6 +9,7 @@ import signal
 import traceback
 from collections.abc import Iterator, Sequence
 from types import FrameType
+from typing import Any
 
 import click
 
@@ -117,18 +118,28 @@ def _say(text: str) -> None:
 
 @contextlib.contextmanager
 def _signals_interrupt() -> Iterator[None]:
-    """Being asked to stop is an interruption, so that children are ended too."""
+    """Being asked to stop is an interruption, so that children are ended too.
+
+    Asked again, the run goes on ending: a second interruption would break into the
+    clean-up, and leave simulators behind.
+    """
+    kept: dict[int, Any] = {}
+    asked = False
 
     def interrupt(number: int, frame: FrameType | None) -> None:
+        nonlocal asked
         del number, frame
+        asked = True
+        for one in kept:
+            signal.signal(one, signal.SIG_IGN)
         raise KeyboardInterrupt
 
-    kept = {}
-    for number in (signal.SIGTERM, signal.SIGHUP):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         with contextlib.suppress(ValueError):  # not the main thread
             kept[number] = signal.signal(number, interrupt)
     try:
         yield
     finally:
-        for number, handler in kept.items():
-            signal.signal(number, handler)
+        if not asked:
+            for number, handler in kept.items():
+                signal.signal(number, handler)

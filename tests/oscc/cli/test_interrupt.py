@@ -62,12 +62,21 @@ def running(build: Path, stub: Path, call: Call) -> Iterator[subprocess.Popen[st
         child.kill()
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+ONCE = [(signal.SIGINT,), (signal.SIGTERM,), (signal.SIGHUP,)]
+IMPATIENT = [(signal.SIGINT,) * 3, (signal.SIGTERM, signal.SIGINT)]
+
+
+@pytest.mark.parametrize("numbers", [*ONCE, *IMPATIENT])
 def test_interrupted_simulation_leaves_no_simulator(
-    running: subprocess.Popen[str], build: Path, stub: Path, number: signal.Signals
+    running: subprocess.Popen[str],
+    build: Path,
+    stub: Path,
+    numbers: tuple[signal.Signals, ...],
 ) -> None:
     sessions = {os.getsid(pid) for pid in alive(stub)}
-    running.send_signal(number)
+    for number in numbers:
+        running.send_signal(number)
+        time.sleep(0.01)
     _, errors = running.communicate(timeout=20)
     assert running.returncode == 130
     assert errors.strip() == ("oscc simulate: interrupted; what was finished is kept.")
