@@ -141,5 +141,5 @@ def _signals_interrupt() -> Iterator[None]:
         yield
     finally:
         if not asked:
-            for number, handler in kept.items():
-                signal.signal(number, handler)
+            for one, handler in kept.items():
+                signal.signal(one, handler)
