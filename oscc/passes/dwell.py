@@ -35,8 +35,8 @@ _PERIODS = (
     *(3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 16, 18, 20, 24),
     *(32, 48, 64, 96, 128, 192, 256),
 )
-# The chance that a trial misses the rare targets near a repeller, which make the rms,
-# is met by asking for less than the wanted error.
+# The rare targets near a repeller make the rms, and trials move them away by chance; so
+# less than the wanted error is asked for.
 _MARGIN = 0.6
 # A probe's bias falls with epsilon squared, while read-out errors grow as 1/epsilon: it
 # is only lowered where the bias asks for it.

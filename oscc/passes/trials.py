@@ -1,28 +1,27 @@
-"""Trial targets: the program's own drives with start phases of other targets.
+"""Trial targets: the program's own targets with each start phase moved somewhat.
 
-Nothing is ever fitted to the targets under test. A trial target keeps the drive of a
-target and takes the start phase, relative to its field, of another token in the same
-coordinate whose drive is of like strength. Donors from other coordinates would put
-starts on a repeller that the layer never visits.
+No trial is a target under test, but each lies near one: it keeps the drive and starts
+near where that target starts, relative to its field.
 
 The rms error of a stage is made by the few targets that start next to a repeller, and
 goes with one over their distance from it. So that distance is multiplied by a random
 factor near one, which keeps the rare small ones as rare and as small as they are; an
 angle added to it would move all of them away (docs/decisions/0004-trial-distances.md).
+A start taken from another target would leave the rare ones to chance, which decides
+where a text is short (docs/decisions/0005-trial-own-starts.md).
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from oscc.arrays import ComplexArray, FloatArray, IntArray
+from oscc.arrays import ComplexArray, FloatArray
 from oscc.ir.interpret import field
 from oscc.ir.stage import Stage
 from oscc.passes.options import Targets
 from oscc.phases import wrap
 from oscc.seeds import stream
 
-_REACH = 3
 _SPREAD = 0.3
 _LEAST_RAD = 1e-4
 
@@ -44,16 +43,12 @@ def trial_targets(stage: Stage, seed: int, *, count: int, draws: int) -> Targets
         count: Targets drawn, at most all of them.
         draws: Fresh start phases for each.
     """
-    drive, shape = stage_drive(stage), stage.phi0_rad.shape
+    drive = stage_drive(stage)
     random = stream(seed, f"dwell trial {stage.name}")
     chosen = random.permutation(stage.targets)[: min(count, stage.targets)]
-    strength = np.abs(drive).sum(axis=1).reshape(shape)
-    relative = wrap(stage.phi0_rad.ravel() - np.angle(drive[:, 0]))
-    fresh: list[FloatArray] = []
-    for _ in range(draws):
-        donor = _donors(strength, random).ravel()[chosen]
-        start = _moved(relative[donor], random)
-        fresh.append(np.angle(drive[chosen, 0]) + start)
+    angle = np.angle(drive[chosen, 0])
+    relative = wrap(stage.phi0_rad.ravel()[chosen] - angle)
+    fresh = [angle + _moved(relative, random) for _ in range(draws)]
     return Targets(
         drive=np.tile(drive[chosen], (draws, 1)),
         harmonics=np.array(stage.harmonics, dtype=np.int64),
@@ -74,28 +69,3 @@ def _moved(relative: FloatArray, random: np.random.Generator) -> FloatArray:
     near = 2.0 * np.arctan(np.tan(0.5 * (relative - rest)) * factor)
     small = random.normal(0.0, _LEAST_RAD, relative.size)
     return np.asarray(rest + near + small, dtype=np.float64)
-
-
-def _donors(strength: FloatArray, random: np.random.Generator) -> IntArray:
-    """Flat index of a donor of every target, (T, K): same coordinate, another token.
-
-    A single token has no other; its donors are its other coordinates.
-    """
-    tokens, coordinates = strength.shape
-    if tokens == 1:
-        return (_neighbours(strength.T, random)).T
-    near = _neighbours(strength, random) * coordinates + np.arange(coordinates)
-    return np.asarray(near, dtype=np.int64)
-
-
-def _neighbours(strength: FloatArray, random: np.random.Generator) -> IntArray:
-    """Row of a neighbour in rank, up to `_REACH` places away, within each column."""
-    rows = strength.shape[0]
-    order = np.argsort(strength, axis=0, kind="stable")
-    rank = np.argsort(order, axis=0, kind="stable")
-    step = random.integers(1, _REACH + 1, strength.shape)
-    step = step * random.choice([-1, 1], strength.shape)
-    near = np.clip(rank + step, 0, rows - 1)
-    # at either end of the ranks, clipping may lead back to the target itself
-    near = np.where(near == rank, np.clip(rank - step, 0, rows - 1), near)
-    return np.asarray(np.take_along_axis(order, near, axis=0), dtype=np.int64)
