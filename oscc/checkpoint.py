@@ -154,7 +154,7 @@ def diagnose_checkpoint(
     if config.update == "euler":
         found.append(
             Check(
-                "checkpoint.update",
+                "checkpoint.note",
                 True,
                 "trained with Euler steps: hardware runs it as probe; as a flow it is "
                 "another model",
@@ -170,7 +170,7 @@ def _lowering(config: ModelConfig) -> list[Check]:
     try:
         require_lowering(config.family, config.values)
     except RequestError as error:
-        return [Check("checkpoint.lowering", True, str(error))]
+        return [Check("checkpoint.note", True, str(error))]
     return []
 
 
@@ -186,7 +186,7 @@ def _description(
             if metadata.get(name) != getattr(config, name):
                 raise RequestError(
                     f"`{path}`: `{name}` is {metadata.get(name)!r} in the metadata, "
-                    f"but {getattr(config, name)!r} in the config."
+                    f"but {getattr(config, name)!r} in the config. Make them agree."
                 )
         _require_agreement(path, config, model_config)
         vocabulary = Vocabulary.from_json(metadata.get("vocabulary", ""))
@@ -287,6 +287,7 @@ def _mismatch(path: Path, config: ModelConfig, wanted: Shapes, found: Shapes) ->
         f"`{path}` does not fit family {config.family} with k = {config.k}, "
         f"{config.layers} layers, {config.heads} heads: "
         + "\n".join(part.rstrip(".") + "." for part in parts)
+        + " Save the state_dict of that model, or correct the sizes."
     )
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -135,6 +136,23 @@ def nearest(word: str, known: Collection[str]) -> str:
     """
     close = get_close_matches(str(word), list(known), n=1, cutoff=0.5)
     return f" Did you mean `{close[0]}`?" if close else ""
+
+
+def near_file(path: Path) -> str:
+    """Sentence that names the file nearest to one that does not exist, or empty.
+
+    Example:
+        >>> near_file(Path("nowhere/at/all"))
+        ''
+    """
+    try:
+        names = [one.name for one in path.parent.iterdir()]
+    except OSError:
+        return ""
+    close = nearest(path.name, names)
+    if path.parent == Path():
+        return close
+    return close.replace("`", f"`{path.parent.as_posix()}/", 1)
 
 
 def _prefix(where: str) -> str:

@@ -22,6 +22,7 @@ from oscc.files import write_atomic
 Arrays = dict[str, npt.NDArray[Any]]
 
 _LIMIT_HEADER = 100_000_000
+_AGAIN = "Copy or save the file again."
 
 
 def encode(
@@ -108,7 +109,7 @@ def decode(data: bytes, *, where: str) -> tuple[Arrays, dict[str, str]]:
             arrays = load(data)
     except (SafetensorError, ValueError, KeyError, TypeError) as error:
         raise RequestError(
-            f"`{where}` is not a whole safetensors file: {error}."
+            f"`{where}` is not a whole safetensors file: {error}. {_AGAIN}"
         ) from error
     return _joined(arrays), metadata
 
@@ -155,7 +156,8 @@ def _metadata(data: bytes, where: str) -> dict[str, str]:
     found = _header(data, where).get("__metadata__", {})
     if not isinstance(found, dict):
         raise RequestError(
-            f"`{where}` is not a whole safetensors file: its metadata is no mapping."
+            f"`{where}` is not a whole safetensors file: its metadata is no mapping. "
+            f"{_AGAIN}"
         )
     return {str(key): str(value) for key, value in found.items()}
 
@@ -163,17 +165,20 @@ def _metadata(data: bytes, where: str) -> dict[str, str]:
 def _header(data: bytes, where: str) -> dict[str, Any]:
     if len(data) < 8:
         raise RequestError(
-            f"`{where}` is not a whole safetensors file: {len(data)} bytes."
+            f"`{where}` is not a whole safetensors file: {len(data)} bytes. {_AGAIN}"
         )
     length = struct.unpack("<Q", data[:8])[0]
     if length > min(len(data) - 8, _LIMIT_HEADER):
         raise RequestError(
-            f"`{where}` is not a whole safetensors file: its header is cut off."
+            f"`{where}` is not a whole safetensors file: its header is cut off. "
+            f"{_AGAIN}"
         )
     try:
         header = json.loads(data[8 : 8 + length])
     except (ValueError, RecursionError) as error:
-        raise RequestError(f"`{where}` is not a safetensors file: {error}.") from error
+        raise RequestError(
+            f"`{where}` is not a safetensors file: {error}. {_AGAIN}"
+        ) from error
     return header if isinstance(header, dict) else {}
 
 

@@ -80,7 +80,9 @@ def read_weights(path: Path, key: str | None = None) -> Weights:
 
 def _read(path: Path) -> bytes:
     if path.is_dir():
-        raise RequestError(f"`{path}` is a folder, not a checkpoint file.")
+        raise RequestError(
+            f"`{path}` is a folder, not a checkpoint file. Name a file in it."
+        )
     if not path.exists():
         folder = path.parent
         names = [p.name for p in folder.iterdir()] if folder.is_dir() else []
@@ -112,7 +114,7 @@ def _load_torch(path: Path, data: bytes) -> Any:
     if not data.startswith((b"PK", b"\x80")):
         raise RequestError(
             f"`{path}` is neither a safetensors nor a torch.save file "
-            f"(it begins with {data[:4].hex(' ')})."
+            f"(it begins with {data[:4].hex(' ')}). Name a checkpoint."
         )
     try:
         with warnings.catch_warnings():

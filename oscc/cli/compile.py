@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from oscc.checks import near_file
 from oscc.cli.options import Option, Run, setting, verb_command
 from oscc.cli.output import say, table, wrote
 from oscc.cli.results import emit, model_section
@@ -113,8 +114,10 @@ def command(
 
 
 def _input(text: str | None, file: Path | None) -> str:
-    if (text is None) == (file is None):
+    if text is None and file is None:
         raise RequestError("Give the input as --text STRING or as --text-file PATH.")
+    if text is not None and file is not None:
+        raise RequestError("Give the input as --text or as --text-file, not as both.")
     if text is not None or file is None:
         return text or ""
     try:
@@ -124,8 +127,12 @@ def _input(text: str | None, file: Path | None) -> str:
         raise RequestError(
             f"`{file}` is not UTF-8 text: byte {error.start} is {byte:#04x}."
         ) from error
+    except FileNotFoundError as error:
+        raise RequestError(f"`{file}` does not exist.{near_file(file)}") from error
     except OSError as error:
-        raise RequestError(f"`{file}` cannot be read: {error.strerror}.") from error
+        raise RequestError(
+            f"`{file}` cannot be read: {error.strerror}. Name a text file."
+        ) from error
 
 
 def _request(run: Run) -> Any:

@@ -76,6 +76,10 @@ def command(run: Run, build: Path, checkpoint: Path | None) -> int:
     if not emit(run, verdict.to_json()):
         say(str(verdict))
         say(f"wrote {wrote(folder / 'verify.json')}   (exit {verdict.exit_status})")
+        if any(
+            one.level == "circuit" and one.passed is False for one in verdict.levels
+        ):
+            say("next: oscc compile with a smaller --accuracy-mrad, or more --periods")
     return verdict.exit_status
 
 

@@ -7,7 +7,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from oscc.checks import nearest
+from oscc.checks import near_file, nearest
 from oscc.device.card import UNITS, Card, ParameterSource, Trim
 from oscc.errors import RequestError
 from oscc.strict_yaml import MarkedYaml, load_marked
@@ -66,7 +66,10 @@ def load_card(name_or_path: str | Path) -> Card:
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError as error:
-        raise RequestError(f"Device card `{path}` does not exist.") from error
+        raise RequestError(
+            f"Device card `{path}` does not exist.{near_file(path)} "
+            f"Shipped cards: {', '.join(card_names())}."
+        ) from error
     except (OSError, UnicodeDecodeError) as error:
         raise RequestError(f"Device card `{path}` cannot be read: {error}.") from error
     return _read(load_marked(text, name))

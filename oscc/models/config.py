@@ -167,7 +167,9 @@ class ModelConfig:
         try:
             content = json.loads(text)
         except json.JSONDecodeError as error:
-            raise RequestError(f"The model's config is not JSON: {error}.") from error
+            raise RequestError(
+                f"The model's config is not JSON: {error}. Save the checkpoint again."
+            ) from error
         if not isinstance(content, dict):
             raise RequestError("The model's config must be a JSON mapping.")
         return ModelConfig.from_mapping(content)

@@ -301,7 +301,10 @@ def _of_file(
     from oscc.checkpoint import diagnose_checkpoint
 
     found = diagnose_checkpoint(path, key, model_config)
-    return [Check(c.name, c.ok, c.detail, c.mend, tool=False) for c in found]
+    return [
+        Check(c.name, c.ok, c.detail, c.mend, tool=False, note=c.name.endswith(".note"))
+        for c in found
+    ]
 
 
 def _of_card(path: Path) -> Check:
@@ -312,7 +315,9 @@ def _of_card(path: Path) -> Check:
     try:
         card = load_card(str(path))
     except RequestError as error:
-        return Check("card", False, str(error), "Correct the card.", tool=False)
+        detail, _, mend = str(error).partition(". ")
+        mend = mend or "Correct the card."
+        return Check("card", False, detail, mend, tool=False)
     return Check(
         "card",
         True,

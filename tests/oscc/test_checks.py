@@ -1,9 +1,12 @@
 """Argument checks: one form of message, and nothing wrong gets past them."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from oscc.checks import (
+    near_file,
     nearest,
     require_choice,
     require_finite,
@@ -64,3 +67,14 @@ def test_choice_names_the_nearest() -> None:
     with pytest.raises(RequestError, match=r"but is 'flwo'\. Did you mean `flow`\?"):
         require_choice("update", "flwo", ("flow", "euler"))
     assert nearest("zzzzzz", ("flow", "euler")) == ""
+
+
+def test_the_nearest_file_is_named_with_its_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "notes.txt").touch()
+    hint = f" Did you mean `{tmp_path}/notes.txt`?"
+    assert near_file(tmp_path / "nots.txt") == hint
+    assert near_file(tmp_path / "zzz") == near_file(tmp_path / "none" / "a") == ""
+    monkeypatch.chdir(tmp_path)
+    assert near_file(Path("nots.txt")) == " Did you mean `notes.txt`?"

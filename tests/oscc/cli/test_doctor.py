@@ -145,3 +145,15 @@ def test_lock_phase_and_period_by_stepping_and_by_formula() -> None:
         limit *= card.r_series_ohm * card.c_F / period_s(card)
         assert stepped_period_s(card) == pytest.approx(period_s(card), rel=limit)
     assert closed_forms().startswith("closed forms")
+
+
+def test_what_cannot_be_lowered_is_a_note(call: Call) -> None:
+    found = call("doctor", ROOT / "checkpoints" / "transformer.safetensors")
+    assert found.status == 0
+    assert "note  Family `transformer` cannot be lowered yet" in found.out
+
+
+def test_a_missing_card_is_not_one_to_correct(call: Call, tmp_path: Path) -> None:
+    found = call("doctor", tmp_path / "none.yaml")
+    assert found.status == 2
+    assert "does not exist   Shipped cards: vo2-" in found.out

@@ -85,6 +85,7 @@ def test_a_verdict_outside_its_tolerance_is_status_1(call: Call, build: Path) ->
     found = call("verify", build, *tight)
     assert found.status == 1
     assert "FAIL   circuit against phase" in found.out
+    assert found.out.splitlines()[-1].startswith("next: oscc compile with a smaller")
     told = call("verify", build, *tight, "--json")
     assert told.status == 1
     assert strict(told.out)["passed"] is False
@@ -208,8 +209,9 @@ def test_what_is_no_build_is_refused(call: Call, tmp_path: Path, verb: str) -> N
     [
         ([], "Give the input as --text STRING or as --text-file PATH"),
         (["--text", ""], "The text is empty"),
-        (["--text", "a", "--text-file", "x"], "Give the input as"),
-        (["--text-file", "none.txt"], "`none.txt` cannot be read"),
+        (["--text", "a", "--text-file", "x"], "not as both"),
+        (["--text-file", "none.txt"], "`none.txt` does not exist"),
+        (["--text-file", "/"], "`/` cannot be read: Is a directory. Name a text file"),
         (["--text", "aé"], "'é' (U+00E9)"),
         (["--text", "a" * 40], "--max-tokens"),
         (["--text", "a", "--device", "vo2-two-state-7k"], "vo2-two-state-6k"),
