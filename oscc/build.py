@@ -20,6 +20,7 @@ from oscc.ir.program import Program
 from oscc.observables import Observables
 
 FORMAT = "oscc.manifest/1"
+NETLIST_FORMAT = "oscc.netlist/1"
 _LOCK = ".oscc.lock"
 _UNLISTED = ("manifest.json", "log.jsonl", _LOCK)
 # What only compile writes: its hashes stay those of the compile.
@@ -99,6 +100,14 @@ class BuildFolder:
         """Engines that have observables in the folder."""
         found = self.path.glob("sim/*/observables.safetensors")
         return tuple(sorted(p.parent.name for p in found))
+
+    def ideal_elements(self) -> dict[str, int] | None:
+        """Ideal elements of the sample's decks by letter, None where there are none."""
+        path = self.path / "netlist" / "index.json"
+        if not path.is_file():
+            return None
+        found = read_json(path, NETLIST_FORMAT).get("ideal_elements", {})
+        return {str(letter): int(count) for letter, count in found.items()}
 
     def write_json(self, name: str, content: Any) -> Path:
         """Write one of the folder's JSON files and list it in the manifest."""

@@ -4,6 +4,9 @@ netlist/index.json                    what each deck is of, with the names used
 netlist/origin.json                   what each element of each deck stands for
 netlist/DIALECT/*.cir                 first-substep decks of the sampled targets
 netlist/DIALECT/reference/*.cir       free reference of the card
+
+A simulator keeps the decks of its last run in `sim/ENGINE/decks`; the index lists them
+beside those of the sample.
 """
 
 from __future__ import annotations
@@ -16,9 +19,11 @@ from typing import Any
 import numpy as np
 
 from oscc.arrays import IntArray
-from oscc.files import dump_json, write_atomic
+from oscc.build import NETLIST_FORMAT
+from oscc.files import dump_json, read_json, write_atomic
 from oscc.ir.plan import dwells
 from oscc.ir.program import Program
+from oscc.observables import Observables
 from oscc_backends.spice import Prepared, build_deck, deck_name, prepare
 from oscc_netlists.circuit import Circuit, ideal_elements
 from oscc_netlists.couplers import ROUTE_LETTER
@@ -27,10 +32,13 @@ from oscc_netlists.names import safe_name
 from oscc_netlists.settings import DIALECTS, default_settings
 from oscc_netlists.timing import Timing, closed_form
 
-INDEX_FORMAT = "oscc.netlist/1"
 ORIGIN_FORMAT = "oscc.origin/1"
 FOLDER = "netlist"
 
+_WHOLE = ("token", "coordinate", "run", "substep", "periods")
+
+_HEADER = re.compile(r"^\* ([a-z_]+): (.*)$", re.MULTILINE)
+_STEM = re.compile(r"_t\d+_k\d+_r\d+_s\d+_p\d+(_finer)?$")
 _PAIR = re.compile(r"[vg]_(?P<source>\d+)_(?P<harmonic>\d+)_(?P<route>[ps])")
 _SUM = re.compile(r"[rg]_x_(?P<harmonic>\d+)_(?P<route>[ps])")
 _HOST_SUM = re.compile(r"(?:v_sum|g_x)_(?P<harmonic>\d+)")
@@ -72,7 +80,7 @@ def write_sample(
             rows.append(index_row(deck, name))
             origins[name] = origin_entry(deck)
     index = {
-        "format": INDEX_FORMAT,
+        "format": NETLIST_FORMAT,
         "program": prepared.digest,
         "fidelity": program.stages[0].fidelity,
         "ideal_elements": largest_count(rows),
@@ -128,7 +136,6 @@ def _decks(
 def index_row(deck: Deck, name: str) -> dict[str, Any]:
     """What a deck is of, for `index.json`."""
     facts = deck.facts
-    whole = ("token", "coordinate", "run", "substep", "periods")
     return {
         "file": name,
         "dialect": deck.dialect,
@@ -139,7 +146,67 @@ def index_row(deck: Deck, name: str) -> dict[str, Any]:
         "gain": float(facts["gain"]),
         "elements": sum(1 for _ in deck.circuit.elements()),
         "ideal_elements": ideal_elements(deck.circuit),
-        **{key: int(facts[key]) for key in whole},
+        **{key: int(facts[key]) for key in _WHOLE},
+    }
+
+
+def list_run(folder: Path, seen: Observables) -> None:
+    """List the decks of a simulator's run in `index.json`, in place of older ones.
+
+    Decks of an earlier choice of targets are removed: what stays is what the
+    observables were read from.
+
+    Args:
+        folder: Build folder; without an index nothing is listed.
+        seen: What the simulator saw, with the index of its targets.
+    """
+    path = folder / FOLDER / "index.json"
+    if not path.is_file():
+        return
+    index = read_json(path, NETLIST_FORMAT)
+    run = {
+        (name, int(token), int(coordinate))
+        for name in seen.stages
+        for token, coordinate in seen.arrays[f"{name}.index"]
+    }
+    stages = {safe: name for name, safe in index["names"].items()}
+    rows = [row for row in index["decks"] if row.get("engine") != seen.engine]
+    for deck in sorted(folder.glob(f"sim/{seen.engine}/decks/*.cir")):
+        row = _row_of_run(deck, seen.engine, stages)
+        gated = f"{row['stage']}.raw.half_step_rad" in seen.arrays
+        if (row["stage"], row["token"], row["coordinate"]) not in run or (
+            row["finer"] and not gated
+        ):
+            deck.unlink()
+            continue
+        rows.append(row)
+    write_atomic(path, dump_json(index | {"decks": rows}))
+
+
+def _row_of_run(path: Path, engine: str, stages: Mapping[str, str]) -> dict[str, Any]:
+    """What a deck of a run is of, from its own header.
+
+    The stage is told by the file's name: a comment cannot hold every name.
+    """
+    text = path.read_text(encoding="utf-8")
+    facts = dict(_HEADER.findall(text))
+    letters = facts["ideal_elements"].split()
+    return {
+        "file": f"../sim/{engine}/decks/{path.name}",
+        "engine": engine,
+        "finer": path.stem.endswith("_finer"),
+        "dialect": facts["dialect"],
+        "stage": stages[_STEM.sub("", path.stem)],
+        "fidelity": facts["fidelity"],
+        "calibrated": facts["calibrated"] == "yes",
+        "start_rad": float(facts["start_rad"]),
+        "gain": float(facts["gain"]),
+        "elements": sum(1 for line in text.splitlines() if line[0] not in "*."),
+        "ideal_elements": {
+            letter: int(count)
+            for letter, count in zip(letters[::2], letters[1::2], strict=True)
+        },
+        **{key: int(facts[key]) for key in _WHOLE},
     }
 
 

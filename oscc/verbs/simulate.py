@@ -67,6 +67,7 @@ def simulate(
         ToolError: a simulator is missing or failed.
         UndecidedError: an engine could not reach its accuracy.
     """
+    _require_some_stage(program, options)
     if engine in WHOLE:
         _require_all_targets(engine, options)
     if engine == "ir":
@@ -86,6 +87,12 @@ def simulate(
         network = circuit_backend.build(program, stages=options.stages)
         return CircuitEngine().run(network, threads=options.jobs)
     return _simulator(program, engine, start, options)
+
+
+def _require_some_stage(program: Program, options: SimulateOptions) -> None:
+    if options.stages is not None and not list(options.stages):
+        names = ", ".join(stage.name for stage in program.stages)
+        raise RequestError(f"No stage was asked for; the program has {names}.")
 
 
 def _require_all_targets(engine: str, options: SimulateOptions) -> None:
@@ -136,6 +143,11 @@ def chosen_targets(program: Program, options: SimulateOptions) -> dict[str, IntA
     stages = [s for s in program.stages if _asked(s, options.stages, program)]
     if wanted is None or isinstance(wanted, int) or str(wanted).isdigit():
         count = None if wanted is None else int(str(wanted))
+        if count is not None and count < 1:
+            raise RequestError(
+                f"A simulator runs 1 target a stage or more, but {count} were asked "
+                "for."
+            )
         sample = sample_targets(program, count)
         return {stage.name: sample[stage.name] for stage in stages}
     if wanted == "all":
@@ -197,24 +209,37 @@ def simulate_into(
     """Run an engine and write its files; the folder is held by the caller."""
     from oscc_sims.registry import BUILT_IN
 
-    start = None
+    start, decks = None, None
     if engine in BUILT_IN and engine not in WHOLE:
-        start = folder.observables("circuit", program)
-        if start is None:
-            start = simulate_into(
-                folder, program, "circuit", replace(options, targets=None)
-            )
-        options = replace(options, decks=folder.path / "sim" / engine / "decks")
+        start = _start(folder, program, options)
+        decks = folder.path / "sim" / engine / "decks"
+        options = replace(options, decks=decks)
     began = time.perf_counter()
     seen = simulate(program, engine, start=start, options=options)
     wall = time.perf_counter() - began
     save_observables(seen, folder.observables_path(engine))
+    if decks is not None:
+        from oscc_backends.deck_files import list_run
+
+        list_run(folder.path, seen)
     write_atomic(
         folder.path / "sim" / engine / "run.json",
         dump_json(_run_facts(program, seen, wall, options)),
     )
     folder.refresh_manifest()
     return seen
+
+
+def _start(
+    folder: BuildFolder, program: Program, options: SimulateOptions
+) -> Observables:
+    """The circuit run that simulators start from, made where it misses a stage."""
+    found = folder.observables("circuit", program)
+    wanted = options.stages or [stage.name for stage in program.stages]
+    if found is not None and set(wanted) <= set(found.stages):
+        return found
+    whole = replace(options, targets=None, stages=None)
+    return simulate_into(folder, program, "circuit", whole)
 
 
 def _run_facts(

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import oscc.observables
-from oscc.build import FORMAT, BuildFolder
+from oscc.build import FORMAT, NETLIST_FORMAT, BuildFolder
 from oscc.errors import RequestError, ToolError
 from oscc.files import read_json, sha256_file
-from oscc.ir.plan import total_periods
+from oscc.ir.plan import dwells, total_periods
 from oscc.testing.tiny import tiny_program, tiny_stage
 from oscc.verbs.simulate import (
     SimulateOptions,
@@ -21,6 +21,9 @@ from oscc.verbs.simulate import (
     simulate,
     simulate_folder,
 )
+from oscc_backends.deck_files import write_sample
+from oscc_netlists.circuit import ideal_elements
+from oscc_netlists.reader import read as read_deck
 
 NAMES = ("layer.0.coupling", "layer.1.coupling")
 
@@ -168,3 +171,74 @@ def test_phases_of_the_levels_are_near_each_other(compiled: Path) -> None:
         assert np.abs(ir.phase(name) - phase.phase(name)).max() < 1e-6
         error = circuit.phase(name) - phase.phase(name)
         assert 0 < np.sqrt(np.mean(error**2)) < 0.01
+
+
+@pytest.mark.parametrize("targets", [0, "0"])
+def test_no_target_at_all_is_refused(targets: Any) -> None:
+    with pytest.raises(RequestError, match="runs 1 target a stage or more, but 0"):
+        chosen_targets(two_stages(), SimulateOptions(targets=targets))
+
+
+@pytest.mark.parametrize("engine", ["ir", "phase", "circuit", "gnucap"])
+def test_no_stage_at_all_is_refused(engine: str) -> None:
+    with pytest.raises(RequestError) as caught:
+        simulate(two_stages(), engine, options=SimulateOptions(stages=[]))
+    assert str(caught.value) == (
+        "No stage was asked for; the program has layer.0.coupling, layer.1.coupling."
+    )
+
+
+def run_gnucap(build: Path, targets: str, **settings: Any) -> list[dict[str, Any]]:
+    """Run one stage in gnucap; the decks that the index lists of it."""
+    options = SimulateOptions(targets=targets, stages=NAMES[:1], **settings)
+    simulate_folder(build, "gnucap", options)
+    index = read_json(build / "netlist" / "index.json", NETLIST_FORMAT)
+    return [row for row in index["decks"] if row.get("engine") == "gnucap"]
+
+
+def with_netlist(build: Path) -> Path:
+    program = BuildFolder.open(build).program()
+    write_sample(program, {NAMES[0]: np.array([[0, 0]])}, build)
+    return build
+
+
+@pytest.mark.gnucap
+def test_simulators_start_from_a_whole_circuit_run(build: Path) -> None:
+    simulate_folder(build, "circuit", SimulateOptions(stages=NAMES[1:]))
+    seen = simulate_folder(
+        build, "gnucap", SimulateOptions(targets="1,1", stages=NAMES[:1], gate=False)
+    )
+    assert seen.stages == NAMES[:1]
+
+
+@pytest.mark.gnucap
+def test_every_deck_of_a_run_is_listed_and_older_ones_are_gone(build: Path) -> None:
+    with_netlist(build)
+    folder = build / "netlist"
+    sample = read_json(folder / "index.json", NETLIST_FORMAT)["decks"]
+    assert run_gnucap(build, "1,1;2,0")
+    rows = run_gnucap(build, "2,0;0,3", gate=False)
+    stage = BuildFolder.open(build).program().stage(NAMES[0])
+    assert {(r["token"], r["coordinate"]) for r in rows} == {(2, 0), (0, 3)}
+    assert len(rows) == 2 * len(dwells(stage))
+    assert {r["finer"] for r in rows} == {False}
+    there = {p.name for p in (build / "sim" / "gnucap" / "decks").iterdir()}
+    assert {(folder / r["file"]).resolve().name for r in rows} == there
+    assert all((folder / r["file"]).is_file() for r in rows)
+    index = read_json(folder / "index.json", NETLIST_FORMAT)["decks"]
+    assert index[: len(sample)] == sample
+    hashes = read_json(build / "manifest.json", FORMAT)["outputs"]
+    assert hashes["netlist/index.json"] == sha256_file(folder / "index.json")
+
+
+@pytest.mark.gnucap
+def test_a_listed_run_has_the_facts_of_its_deck(build: Path) -> None:
+    with_netlist(build)
+    (row, *_) = run_gnucap(build, "0,0", gate=False)
+    text = (build / "netlist" / row["file"]).read_text(encoding="utf-8")
+    circuit, dialect = read_deck(text)
+    assert row["ideal_elements"] == ideal_elements(circuit)
+    assert row["elements"] == sum(1 for _ in circuit.elements())
+    assert (row["dialect"], row["calibrated"]) == (dialect, True)
+    sample = read_json(build / "netlist" / "index.json", NETLIST_FORMAT)["decks"][1]
+    assert set(row) == {*sample, "engine", "finer"}
