@@ -64,7 +64,7 @@ def energy_folder(
             program,
             found,
             overrides=overrides,
-            ideal_elements=_ideal_elements(found.values()),
+            ideal_elements=_ideal_elements(found.values()) or folder.ideal_elements(),
             tile=_tile_entry(gap),
         )
         folder.write_json("energy.json", result.to_json())

@@ -20,7 +20,13 @@ from oscc.ladder.levels import LevelResult, StageErrors, compare, compare_dwells
 from oscc.ladder.verdict import Verdict
 from oscc.observables import Observables
 from oscc.verbs.closed_loop import ClosedLoop
-from oscc.verbs.simulate import WHOLE, SimulateOptions, simulate, simulate_into
+from oscc.verbs.simulate import (
+    WHOLE,
+    SimulateOptions,
+    chosen_targets,
+    simulate,
+    simulate_into,
+)
 
 if TYPE_CHECKING:
     from oscc.checkpoint import LoadedCheckpoint
@@ -297,6 +303,9 @@ def verify_folder(build: Path, options: VerifyOptions = VerifyOptions()) -> Verd
         program = folder.program()
         run = cached(lambda engine: _from_folder(folder, program, engine, options))
         verdict = judge_all(program, run, options)
+        if not verdict.ideal_elements:
+            in_decks = folder.ideal_elements() or {}
+            verdict = replace(verdict, ideal_elements=in_decks)
         folder.write_json("verify.json", verdict.to_json())
     return verdict
 
@@ -324,7 +333,17 @@ def _simulation(engine: str, options: VerifyOptions) -> SimulateOptions:
 
 
 def _complete(seen: Observables, program: Program, options: VerifyOptions) -> bool:
-    """Whether a run can be judged: every stage, from simulators at two steps."""
+    """Whether a run can be judged: every stage, from simulators at two steps.
+
+    A simulator must have run the targets that are asked for, or more of them.
+    """
     if set(seen.stages) != {stage.name for stage in program.stages}:
         return False
-    return seen.engine in WHOLE or not options.simulate.gate or run_twice(seen)
+    if seen.engine in WHOLE:
+        return True
+    wanted = chosen_targets(program, _simulation(seen.engine, options))
+    for name, index in wanted.items():
+        at_hand = {tuple(row) for row in seen.arrays[f"{name}.index"].tolist()}
+        if not {tuple(row) for row in index.tolist()} <= at_hand:
+            return False
+    return not options.simulate.gate or run_twice(seen)

@@ -21,9 +21,15 @@ from oscc.ir import Program
 from oscc.ladder.verdict import FORMAT, Verdict
 from oscc.observables import Observables
 from oscc.testing.tiny import TEXT, tiny_program, tiny_stage
-from oscc.verbs.compile import CompileRequest, compile, compile_folder
+from oscc.verbs.compile import (
+    CompileRequest,
+    compile,
+    compile_folder,
+    sample_targets,
+)
 from oscc.verbs.simulate import SimulateOptions, simulate, simulate_folder
 from oscc.verbs.verify import VerifyOptions, judge_all, verify, verify_folder
+from oscc_backends.deck_files import write_sample
 
 Models = dict[str, LoadedCheckpoint]
 NAME = "layer.0.coupling"
@@ -364,3 +370,58 @@ def test_a_wrong_digital_layer_is_the_integrators_gap() -> None:
     verdict = verify(program.replace(stages=(wrong,)))
     assert levels(verdict)["ir"].passed is False
     assert verdict.causes["integrator_gap"]["rms_rad"] == pytest.approx(0.25)
+
+
+def gnucap_run(build: Path, targets: str) -> None:
+    simulate_folder(build, "gnucap", SimulateOptions(targets=targets))
+
+
+def judged(build: Path, targets: str | int | None) -> int:
+    """Targets that the level of gnucap was judged on."""
+    options = SimulateOptions(targets=targets)
+    verdict = verify_folder(build, VerifyOptions(("spice:gnucap",), simulate=options))
+    return int(verdict.levels[0].targets)
+
+
+@pytest.mark.gnucap
+def test_a_run_of_other_targets_is_not_judged_in_the_place_of_those_asked_for(
+    build: Path,
+) -> None:
+    gnucap_run(build, "1,1")
+    assert judged(build, "1,1") == 2  # one in each stage
+    assert judged(build, "0,0;2,2") == 4
+    assert judged(build, "2,2") == 4  # more than asked for is at hand
+    assert judged(build, 3) == 6
+
+
+def test_the_sample_is_what_is_judged_unless_told_otherwise(build: Path) -> None:
+    from oscc.verbs.verify import _complete
+
+    program = BuildFolder.open(build).program()
+    every = sample_targets(program)
+    arrays: dict[str, Any] = {}
+    for stage in program.stages:
+        index = every[stage.name]
+        arrays |= {
+            f"{stage.name}.index": index,
+            f"{stage.name}.phase": np.zeros(len(index)),
+            f"{stage.name}.raw.half_step_rad": np.zeros((len(index), 1)),
+        }
+    whole = Observables("ngspice", program.digest(), arrays, {})
+    assert _complete(whole, program, VerifyOptions())
+    cut = {key: value[:1] for key, value in arrays.items()}
+    one = Observables("ngspice", program.digest(), cut, {})
+    assert not _complete(one, program, VerifyOptions())
+
+
+def test_ideal_elements_are_those_of_the_decks_where_no_simulator_ran(
+    build: Path,
+) -> None:
+    from oscc.verbs.energy import energy_folder
+
+    assert energy_folder(build).ideal_elements is None
+    program = BuildFolder.open(build).program()
+    index = write_sample(program, {NAME: np.array([[3, 1]])}, build)
+    assert index["ideal_elements"]["G"] > 0
+    assert verify_folder(build).ideal_elements == index["ideal_elements"]
+    assert energy_folder(build).ideal_elements == index["ideal_elements"]
