@@ -52,6 +52,20 @@ class Prepared:
     names: Mapping[str, str]
 
 
+def why_no_deck(program: Program) -> str:
+    """Why a program has no decks, empty where it has: its scheme or its read-out."""
+    for stage in program.stages:
+        where = f"stage {stage.name}"
+        if stage.readout != "phase":
+            return f"{where}: decks read phases, not {stage.readout}."
+        if stage.scheme not in SCHEMES:
+            return (
+                f"{where}: the scheme `{stage.scheme}` needs currents that the host "
+                f"computes for each target; decks hold {' or '.join(SCHEMES)}."
+            )
+    return ""
+
+
 def prepare(program: Program) -> Prepared:
     """Card, digest and safe names of a program.
 
@@ -59,15 +73,9 @@ def prepare(program: Program) -> Prepared:
         RequestError: the device card is wrong, or a stage has a scheme, a read-out or
             a fidelity that no deck of one dwell can hold.
     """
-    for stage in program.stages:
-        where = f"stage {stage.name}"
-        if stage.readout != "phase":
-            raise RequestError(f"{where}: decks read phases, not {stage.readout}.")
-        if stage.scheme not in SCHEMES:
-            raise RequestError(
-                f"{where}: the scheme `{stage.scheme}` needs currents that the host "
-                f"computes for each target; decks hold {' or '.join(SCHEMES)}."
-            )
+    refusal = why_no_deck(program)
+    if refusal:
+        raise RequestError(refusal)
     card = card_from_mapping(dict(program.device), "the program's device card")
     names = unique_names(stage.name for stage in program.stages)
     return Prepared(program, program.digest(), card, names)

@@ -107,7 +107,19 @@ def build_program(
         seed=request.seed,
         provenance=_provenance(model, text, request),
     )
-    return passes.run(program, pass_options(card, request))
+    return _labelled(passes.run(program, pass_options(card, request)))
+
+
+def _labelled(program: Program) -> Program:
+    """The program, with a note where the host assists and no deck can be written."""
+    if all(stage.scheme != "corrected" for stage in program.stages):
+        return program
+    note = (
+        "Host-assisted: the scheme `corrected` takes its currents from the field of "
+        "every target, worked out on the host. No deck holds it, so simulators cannot "
+        "judge it."
+    )
+    return program.replace(notes=(*program.notes, note))
 
 
 def pass_options(card: Card, request: CompileRequest) -> Any:
@@ -228,8 +240,11 @@ def compile_folder(
 
 def _write_decks(program: Program, folder: Path) -> None:
     from oscc_backends.deck_files import write_sample
+    from oscc_backends.spice import why_no_deck
     from oscc_sims.calibration import free_timings
 
+    if why_no_deck(program):
+        return
     timings = free_timings(program)
     write_sample(program, sample_targets(program), folder, timings)
 

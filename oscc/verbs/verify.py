@@ -230,7 +230,11 @@ def _tolerance(level: str, program: Program, probed: bool) -> float:
 def _judge_one(
     program: Program, one: _Level, run: Runner, used: dict[str, Observables]
 ) -> tuple[LevelResult, Convergence | None]:
+    from oscc_backends.spice import why_no_deck
+
     try:
+        if one.level == "spice" and why_no_deck(program):
+            raise UndecidedError(why_no_deck(program))
         errors, seen = _errors(program, one, run, used)
         result = judge(
             errors,

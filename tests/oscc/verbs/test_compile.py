@@ -23,8 +23,9 @@ from oscc.verbs.compile import (
     compile_folder,
     sample_targets,
 )
+from oscc.verbs.energy import energy_folder
 from oscc.verbs.simulate import simulate
-from oscc.verbs.verify import verify
+from oscc.verbs.verify import VerifyOptions, verify, verify_folder
 
 ROOT = Path(__file__).parents[3]
 Models = dict[str, LoadedCheckpoint]
@@ -251,3 +252,20 @@ def test_a_folder_that_must_not_be_written_is_refused_before_any_work(
         compile_folder(
             tmp_path / "none.safetensors", tmp_path / "file", TEXT, CompileRequest()
         )
+
+
+def test_the_host_assisted_scheme_compiles_without_decks_and_says_so(
+    checkpoints: dict[str, Path], tmp_path: Path
+) -> None:
+    out = tmp_path / "corrected"
+    request = CompileRequest(scheme="corrected", periods=24)
+    program = compile_folder(checkpoints["kuramoto-flow"], out, TEXT, request)
+    assert {stage.scheme for stage in program.stages} == {"corrected"}
+    assert program.notes[-1].startswith("Host-assisted: the scheme `corrected`")
+    assert not (out / "netlist").exists()
+    verdict = verify_folder(out, VerifyOptions(("circuit", "spice:ngspice")))
+    circuit, spice = verdict.levels
+    assert circuit.passed is not None
+    assert (spice.passed, spice.blame) == (None, 4)
+    assert "the scheme `corrected` needs currents that the host" in spice.reason
+    assert energy_folder(out).host_assisted
