@@ -29,7 +29,7 @@ PARAMETERS = {
     "doctor": ["path", "key", "model_config", "timeout_s"],
     "energy": ["program", "seen", "overrides"],
     "evaluate": ["model", "engine", "text", "options"],
-    "inspect": ["path", "pair", "cards"],
+    "inspect": ["path", "pair", "cards", "key", "model_config"],
     "load": ["path", "key", "model_config"],
     "report": ["build", "beside"],
     "simulate": ["program", "engine", "start", "options"],

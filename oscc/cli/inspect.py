@@ -9,7 +9,7 @@ import click
 
 from oscc.cli.options import Option, Run, verb_command
 from oscc.cli.output import say, table
-from oscc.cli.results import emit
+from oscc.cli.results import emit, model_section
 from oscc.errors import RequestError
 
 
@@ -55,7 +55,13 @@ def command(
     """Print what was found."""
     from oscc.verbs.inspect import inspect
 
-    found = inspect(path, pair=pair, cards=cards)
+    found = inspect(
+        path,
+        pair=pair,
+        cards=cards,
+        key=run.config.compile.key,
+        model_config=model_section(run),
+    )
     if plot is not None:
         _plot(found, plot, coordinates)
     if emit(run, found, file="inspect.json"):

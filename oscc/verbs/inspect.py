@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,12 @@ from oscc.ir.stage import Stage
 
 
 def inspect(
-    path: Path | None = None, *, pair: str | None = None, cards: bool = False
+    path: Path | None = None,
+    *,
+    pair: str | None = None,
+    cards: bool = False,
+    key: str | None = None,
+    model_config: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """What a build folder, a checkpoint or the shipped cards hold.
 
@@ -21,6 +27,8 @@ def inspect(
         path: Build folder or checkpoint file.
         pair: `SOURCE,TARGET,COORDINATE` (tokens u, t and coordinate j) of a build.
         cards: List the device cards instead.
+        key: Which mapping of a foreign checkpoint holds the weights.
+        model_config: Model section of the configuration, for a foreign checkpoint.
 
     Raises:
         RequestError: nothing was named, or it cannot be read.
@@ -33,7 +41,7 @@ def inspect(
         return inspect_build(path, pair)
     if pair is not None:
         raise RequestError("--pair looks into a build folder, not into a checkpoint.")
-    return inspect_checkpoint(path)
+    return inspect_checkpoint(path, key, model_config)
 
 
 def inspect_cards() -> dict[str, Any]:
@@ -176,7 +184,11 @@ def _terms(
     return rows
 
 
-def inspect_checkpoint(path: Path) -> dict[str, Any]:
+def inspect_checkpoint(
+    path: Path,
+    key: str | None = None,
+    model_config: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
     """Configuration, tensors, coupling functions and what is lowered of a checkpoint.
 
     Raises:
@@ -186,7 +198,7 @@ def inspect_checkpoint(path: Path) -> dict[str, Any]:
     from oscc.lower import LOWERINGS
     from oscc.verbs.coupling_function import coupling_layers
 
-    loaded = load_checkpoint(path)
+    loaded = load_checkpoint(path, key=key, model_config=model_config)
     state = loaded.model.state_dict()
     return {
         "format": "oscc.inspect/1",

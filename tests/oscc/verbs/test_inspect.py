@@ -1,0 +1,113 @@
+"""inspect: what a checkpoint and a build hold, foreign checkpoints among them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from oscc.build import BuildFolder
+from oscc.checkpoint import LoadedCheckpoint, load_checkpoint
+from oscc.cli.main import main
+from oscc.errors import RequestError
+from oscc.testing.tiny import TEXT
+from oscc.verbs.compile import compile
+from oscc.verbs.inspect import inspect
+
+Models = dict[str, LoadedCheckpoint]
+SIZES = ("family", "update", "k", "layers", "heads", "hidden", "context", "bound")
+
+
+def section(model: LoadedCheckpoint) -> dict[str, object]:
+    return {name: getattr(model.config, name) for name in SIZES}
+
+
+def foreign(model: LoadedCheckpoint, path: Path, prefix: str) -> Path:
+    state = model.model.state_dict()
+    torch.save({prefix + name: value for name, value in state.items()}, path)
+    return path
+
+
+@pytest.mark.parametrize("prefix", ["_orig_mod.", "module."])
+def test_a_prefix_that_was_removed_is_named(
+    models: Models, tmp_path: Path, prefix: str
+) -> None:
+    """Cases A1 and A3."""
+    model = models["fsn-flow"]
+    path = foreign(model, tmp_path / "c.pt", prefix)
+    found = inspect(path, model_config=section(model))
+    assert any(f"`{prefix}`" in note for note in found["notes"])
+    assert found["parameters"] == inspect_plain(model)
+
+
+def inspect_plain(model: LoadedCheckpoint) -> int:
+    return sum(value.numel() for value in model.model.state_dict().values())
+
+
+def test_the_command_line_hands_the_model_section_on(
+    models: Models, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = models["fsn-flow"]
+    path = foreign(model, tmp_path / "c.pt", "_orig_mod.")
+    config = tmp_path / "m.yaml"
+    lines = [f"  {name}: {value}" for name, value in section(model).items()]
+    config.write_text("\n".join(["model:", *lines, ""]), encoding="utf-8")
+    assert main(["inspect", str(path), "--config", str(config)]) == 0
+    shown = capsys.readouterr().out
+    assert "`_orig_mod.`" in shown
+    assert "layers.1.value.weight" in shown
+
+
+@pytest.mark.parametrize("change", ["prefix", "view", "half", "nested"])
+def test_other_containers_of_the_same_weights_make_the_same_program(
+    models: Models, tmp_path: Path, change: str
+) -> None:
+    """Cases A1, A4, A7 and A13: equal to casting, whatever the layout."""
+    model = models["fsn-flow"]
+    plain = model.model.state_dict()
+    stored = {
+        "prefix": {f"_orig_mod.{k}": v for k, v in plain.items()},
+        "view": {
+            k: v.t().contiguous().t() if v.dim() == 2 else v for k, v in plain.items()
+        },
+        "half": {k: v.half() for k, v in plain.items()},
+        "nested": {"state_dict": plain, "optimizer": {"lr": 1.0}},
+    }[change]
+    torch.save(stored, tmp_path / "c.pt")
+    rounded = change == "half"
+    cast = {k: v.half().float() if rounded else v for k, v in plain.items()}
+    torch.save(cast, tmp_path / "plain.pt")
+    first, second = (
+        compile(
+            load_checkpoint(tmp_path / name, model_config=section(model)),
+            TEXT,
+            scheme="plain",
+            periods=60,
+        )
+        for name in ("c.pt", "plain.pt")
+    )
+    assert first.replace(provenance={}) == second.replace(provenance={})
+
+
+def test_every_layer_and_every_host_operation_is_listed(build: Path) -> None:
+    """Case A15: nothing of the model is missing."""
+    program = BuildFolder.open(build).program()
+    found = inspect(build)
+    assert [s["name"] for s in found["program"]["stages"]] == [
+        "layer.0.coupling",
+        "layer.1.coupling",
+    ]
+    listed = found["coverage"]["host_by_operation"]
+    assert set(listed) == {o.name for o in program.host_operations if o.unit == "mac"}
+    assert {"score", "value_gate", "feed_forward", "read_out"} <= set(listed)
+    assert all(listed[name] > 0 for name in ("score", "feed_forward", "read_out"))
+    assert 0 < found["coverage"]["share_on_oscillators"] < 1
+
+
+@pytest.mark.parametrize(
+    "pair", ["0,0", "a,0,0", "-1,0,0", "99,0,0", "0,99,0", "0,0,99"]
+)
+def test_a_pair_that_is_not_there_is_refused(build: Path, pair: str) -> None:
+    with pytest.raises(RequestError, match="--pair"):
+        inspect(build, pair=pair)
