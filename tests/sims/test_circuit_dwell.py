@@ -222,6 +222,38 @@ def test_free_cell_keeps_its_phase_and_its_energy(card):
     assert not injected.any()
 
 
+@pytest.mark.parametrize("kernel", ["lanes", "scalar"])
+def test_a_cell_of_resistance_ratio_10_000_is_followed_to_the_end(kernel):
+    """Case C17: switching is an event, however fast the metallic discharge is."""
+    card = dataclasses.replace(CARD_6K, name="steep", r_ins_ohm=1e7, r_met_ohm=1e3)
+    free = energy_per_period_J(card).supply_J
+    current = injection_A(card, np.array([[2.0 + 1.0j, 0.4j]]), [1, 2], 12)
+    phi0 = np.array([0.7])
+    seen = run_dwell(card, current, phi0, 12, energy=True, kernel=kernel)
+    lead, energies = _oracle(card, current[0], 0.7, 12)
+    assert seen.lead_rad[0] == pytest.approx(lead, abs=1e-11 * TURN)
+    assert seen.energy_J[0, 0] == pytest.approx(energies[0], rel=1e-9)
+    assert seen.energy_J[0, 0] == pytest.approx(12 * free, rel=0.05)
+
+
+@pytest.mark.parametrize("card", [CARD_6K, CARD_20K])
+def test_energy_per_period_of_a_window_of_twice_the_length_is_the_same(card):
+    """Case E6: within 1 %, over windows of N and 2 N periods after settling.
+
+    A current held at one size and phase locks the cell; windows start where the cell
+    stands after 60 periods.
+    """
+    drive = np.array([[1.5 + 0.2j, 0.3j]])
+    current = injection_A(card, drive, [1, 2], 12)
+    settled = run_dwell(card, current, np.array([0.7]), 60).lead_rad
+    once, twice = (
+        run_dwell(card, current, settled, periods, energy=True).energy_J[0, 0] / periods
+        for periods in (12, 24)
+    )
+    assert twice == pytest.approx(once, rel=0.01)
+    assert once == pytest.approx(energy_per_period_J(card).supply_J, rel=0.1)
+
+
 def test_no_lanes():
     seen = run_dwell(CARD_6K, np.zeros((0, 2), complex), np.zeros(0), 3, energy=True)
     assert seen.lead_rad.shape == (0,)

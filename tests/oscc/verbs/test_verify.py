@@ -17,7 +17,7 @@ from oscc.build import BuildFolder
 from oscc.checkpoint import LoadedCheckpoint
 from oscc.errors import OsccError, RequestError, ToolError, UndecidedError
 from oscc.files import read_json
-from oscc.ir import Program
+from oscc.ir import Coupling, Program, Stage
 from oscc.ladder.verdict import FORMAT, Verdict
 from oscc.observables import Observables
 from oscc.testing.tiny import TEXT, tiny_program, tiny_stage
@@ -425,3 +425,46 @@ def test_ideal_elements_are_those_of_the_decks_where_no_simulator_ran(
     assert index["ideal_elements"]["G"] > 0
     assert verify_folder(build).ideal_elements == index["ideal_elements"]
     assert energy_folder(build).ideal_elements == index["ideal_elements"]
+
+
+@pytest.mark.parametrize("engine", ["phase", "circuit"])
+def test_an_euler_step_that_flips_for_ever_is_never_a_pass(engine: str) -> None:
+    """Case C11: h K = 1.1 flips phi between .749 and -.749, the flow settles at 0.
+
+    The difference of a pair moves by 2 h K sin(phi), so the gain of one target against
+    a held source at zero is 2.2; sin(.749) 2.2 = 2 * .749 to a milliradian.
+    """
+    flip = 0.749
+    start = np.full((2, 1), flip)
+    coupling = Coupling(
+        route="present",
+        harmonics=np.array([1]),
+        weights=np.array([[[1.0, 0.0], [1.0, 0.0]]]),
+        gamma=np.ones((1, 1)),
+        alpha_rad=np.zeros((1, 1)),
+    )
+    stage = Stage(
+        name=NAME,
+        theta_rad=np.zeros((2, 1)),
+        phi0_rad=start,
+        gain_rad=np.full((2, 1), 2.2),
+        detuning_rad=np.zeros((2, 1)),
+        couplings=(coupling,),
+        digital_rad=start,
+        model_update="euler",
+        scheme="extrapolated",
+        dwell_periods=24,
+        substeps=2,
+    )
+    program = tiny_program(stage)
+    step = program.stages[0].digital_rad
+    assert step == pytest.approx(-start, abs=2e-3)
+    back = tiny_program(replace(stage, phi0_rad=step)).stages[0].digital_rad
+    assert back == pytest.approx(
+        start, abs=6e-3
+    )  # the slope there is 1 - 2.2 cos(.749)
+    settled = simulate(program, engine).phase(NAME)
+    assert (np.abs(settled) < flip).all()
+    verdict = verify(program)
+    assert verdict.exit_status == 1
+    assert verdict.causes["euler_gap"]["rms_rad"] > flip
