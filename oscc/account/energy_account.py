@@ -189,9 +189,16 @@ def _measured_lines(energy: Mapping[str, Any]) -> list[str]:
             beside += f", {entry['over_circuit']:.4f} of circuit"
         out.append(
             f"measured           {entry['engine']} {si_text(entry['supply_J'], 'J')} "
-            f"({grouped(entry['targets'])} targets, {state}{beside})"
+            f"({_what(entry)}, {state}{beside})"
         )
     return out or ["measured           nothing: no engine integrated energy"]
+
+
+def _what(entry: Mapping[str, Any]) -> str:
+    """Targets of a measured entry, told apart where they are a tile's."""
+    targets = f"{grouped(entry['targets'])} targets"
+    tile = str(entry["scope"]).startswith("tile of real cells")
+    return f"tile of real cells, {targets}" if tile else targets
 
 
 def _digital_line(energy: Mapping[str, Any]) -> str:

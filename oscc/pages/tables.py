@@ -143,13 +143,18 @@ def stage_table(program: Program, seen: Mapping[str, Observables]) -> Table:
 
 
 def pass_table(program: Program) -> Table:
-    """What each pass recorded."""
+    """What each pass recorded, with a row for each stage."""
     rows = []
     for record in program.provenance.get("passes", ()):
         content = dict(record)
         name = str(content.pop("name", content.pop("pass", "?")))
-        rows.append((name, _plain(content)))
-    return table(("pass", "recorded"), rows)
+        stages = content.pop("stages", ())
+        if content or not stages:
+            rows.append((name, "all", _plain(content)))
+        for stage in stages:
+            facts = dict(stage)
+            rows.append((name, str(facts.pop("stage", "?")), _plain(facts)))
+    return table(("pass", "stage", "recorded"), rows)
 
 
 def _plain(content: Any) -> str:
@@ -305,13 +310,32 @@ def gap_facts(gap: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     """Figures of the tile of real cells, as name and text."""
     out = []
     for key, value in gap.items():
-        if key.endswith("_rad") and isinstance(value, float):
+        if key == "tiles":
+            out += [
+                (f"tile of {tile.get('stage', '?')}", _tile_line(tile))
+                for tile in value
+            ]
+        elif key.endswith("_rad") and isinstance(value, float):
             out.append((words(key.removesuffix("_rad")), angle(value)))
         elif key.endswith("_J") and isinstance(value, float):
             out.append((words(key.removesuffix("_J")), joule(value)))
         else:
             out.append((words(key), _plain(value)))
     return tuple(out)
+
+
+def _tile_line(tile: Mapping[str, Any]) -> str:
+    """The figures of one tile that differ from tile to tile."""
+    parts = []
+    for key, name in (("rms_rad", "rms"), ("max_rad", "largest")):
+        if tile.get(key) is not None:
+            parts.append(f"{angle(tile[key])} {name}")
+    if tile.get("supply_J") is not None:
+        parts.append(f"supply {joule(tile['supply_J'])}")
+    for key in ("coordinate", "pairs", "periods", "elements"):
+        if tile.get(key) is not None:
+            parts.append(f"{words(key)} {grouped(tile[key])}")
+    return ", ".join(parts)
 
 
 def break_even_line(energy: Mapping[str, Any]) -> str:

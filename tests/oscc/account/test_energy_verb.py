@@ -98,8 +98,10 @@ def test_a_tile_of_real_cells_is_a_measured_entry(build: Path) -> None:
         "fidelity_gap": gap,
     }
     (build / "verify.json").write_text(json.dumps(verdict))
-    measured = energy_folder(build).measured
+    account = energy_folder(build)
+    measured = account.measured
     assert [entry["engine"] for entry in measured] == ["circuit", "gnucap"]
+    assert "gnucap 360 nJ (tile of real cells, 16 targets, no balance" in str(account)
     assert measured[1]["supply_J"] == 3.6e-7
     assert "16 sources x 16 targets" in measured[1]["scope"]
     assert measured[1]["balanced"] is None

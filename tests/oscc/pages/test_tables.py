@@ -1,0 +1,46 @@
+"""Tables of the page that fold nested records into rows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from oscc.pages.tables import gap_facts, pass_table
+from oscc.testing.tiny import tiny_program
+
+
+def test_a_pass_has_a_row_for_each_stage() -> None:
+    stages = [{"stage": "layer.0.coupling", "substeps": 2, "scheme": "plain"}]
+    passes = [
+        {"name": "choose_dwell", "stages": stages},
+        {"name": "legalise", "limit": 0.8, "stages": [{"stage": "s", "ratio": 0.25}]},
+        {"name": "other", "cells": [1, 2]},
+    ]
+    program = replace(tiny_program(), provenance={"passes": passes})
+    assert pass_table(program).rows == (
+        ("choose_dwell", "layer.0.coupling", "scheme: plain; substeps: 2"),
+        ("legalise", "all", "limit: 0.8"),
+        ("legalise", "s", "ratio: 0.25"),
+        ("other", "all", "cells: 1, 2"),
+    )
+
+
+def test_a_tile_is_one_line_of_its_own_figures() -> None:
+    tile = {
+        "stage": "layer.0.coupling",
+        "rms_rad": 0.0015,
+        "max_rad": 0.004,
+        "supply_J": 1.08e-6,
+        "coordinate": 26,
+        "pairs": 1360,
+        "supply_parts_J": {"read": 1e-7},
+        "engine": "gnucap",
+    }
+    assert gap_facts({"rms_rad": 0.002, "tiles": [tile, {"stage": "s"}]}) == (
+        ("rms", "2.00 mrad"),
+        (
+            "tile of layer.0.coupling",
+            "1.50 mrad rms, 4.00 mrad largest, supply 1.08 µJ, coordinate 26, "
+            "pairs 1 360",
+        ),
+        ("tile of s", ""),
+    )
