@@ -251,13 +251,13 @@ def require_free(out: Path, *, force: bool) -> None:
         RequestError: it is a file, is not writable, or holds something.
     """
     try:
-        is_file = out.exists() and not out.is_dir()
-        place = out if out.is_dir() else _nearest_folder(out)
-        writable = os.access(place, os.W_OK | os.X_OK) and place.is_dir()
+        place = out if out.exists() else _nearest_folder(out)
+        is_file = not place.is_dir()
+        writable = os.access(place, os.W_OK | os.X_OK)
     except PermissionError:  # below a folder that may not even be searched
-        is_file, writable = False, False
+        place, is_file, writable = out, False, False
     if is_file:
-        raise RequestError(f"`{out}` is a file, not a folder. Choose another -o.")
+        raise RequestError(f"`{place}` is a file, not a folder. Choose another -o.")
     if not writable:
         raise RequestError(
             f"`{out}` is not writable by you (uid {os.getuid()}). Choose another -o."

@@ -155,7 +155,7 @@ def test_a_folder_that_cannot_be_written_is_refused_first(
     found = call("compile", tiny, *text, tmp_path / "file")
     assert (found.status, "is a file, not a folder" in found.err) == (2, True)
     found = call("compile", tiny, *text, tmp_path / "file" / "below")
-    assert (found.status, "is not writable" in found.err) == (2, True)
+    assert (found.status, "/file` is a file, not a folder" in found.err) == (2, True)
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
