@@ -4,6 +4,7 @@ netlist/index.json                    what each deck is of, with the names used
 netlist/origin.json                   what each element of each deck stands for
 netlist/DIALECT/*.cir                 first-substep decks of the sampled targets
 netlist/DIALECT/reference/*.cir       free reference of the card
+netlist/gnucap/tile_STAGE.cir         tile of real cells, for fidelity `oscillators`
 
 A simulator keeps the decks of its last run in `sim/ENGINE/decks`; the index lists them
 beside those of the sample.
@@ -20,16 +21,20 @@ import numpy as np
 
 from oscc.arrays import IntArray
 from oscc.build import NETLIST_FORMAT
+from oscc.errors import RequestError
 from oscc.files import dump_json, read_json, write_atomic
 from oscc.ir.plan import dwells
 from oscc.ir.program import Program
+from oscc.ir.stage import Stage
 from oscc.observables import Observables
 from oscc_backends.spice import Prepared, build_deck, deck_name, prepare
+from oscc_backends.tile import Tile, build_tile
 from oscc_netlists.circuit import Circuit, ideal_elements
 from oscc_netlists.couplers import ROUTE_LETTER
 from oscc_netlists.deck import Deck, reference_deck
 from oscc_netlists.names import safe_name
 from oscc_netlists.settings import DIALECTS, default_settings
+from oscc_netlists.tile import WriteTiming
 from oscc_netlists.timing import Timing, closed_form
 
 ORIGIN_FORMAT = "oscc.origin/1"
@@ -40,6 +45,7 @@ _WHOLE = ("token", "coordinate", "run", "substep", "periods")
 _HEADER = re.compile(r"^\* ([a-z_]+): (.*)$", re.MULTILINE)
 _STEM = re.compile(r"_t\d+_k\d+_r\d+_s\d+_p\d+(_finer)?$")
 _PAIR = re.compile(r"[vg]_(?P<source>\d+)_(?P<harmonic>\d+)_(?P<route>[ps])")
+_TILE = re.compile(r"g_w_(?P<target>\d+)_(?P<source>\d+)_(?P<route>[ps])")
 _SUM = re.compile(r"[rg]_x_(?P<harmonic>\d+)_(?P<route>[ps])")
 _HOST_SUM = re.compile(r"(?:v_sum|g_x)_(?P<harmonic>\d+)")
 
@@ -49,21 +55,27 @@ def write_sample(
     targets: Mapping[str, IntArray],
     folder: Path,
     timings: Mapping[str, Timing | None] | None = None,
+    *,
+    written: WriteTiming | None = None,
 ) -> dict[str, Any]:
     """Write the first-substep decks of sampled targets, for every dialect.
 
+    A stage of fidelity `oscillators` gets one tile of real cells, for gnucap, beside
+    the `pairwise` decks of its sample that the tile is compared with.
+
     Args:
-        program: The program; a deck has the fidelity of its stage.
+        program: The program; a deck has the fidelity that `deck_fidelity` says.
         targets: Token and coordinate of each target by stage, shape (M, 2).
         folder: Build folder; the decks go to its `netlist`.
         timings: The simulators' own free runs by dialect; where one is missing, the
             closed form is taken and the deck says `calibrated: no`.
+        written: gnucap's free run of a written cell, which tiles are timed by.
 
     Returns:
         Content of `index.json`.
 
     Raises:
-        RequestError: a stage that decks cannot hold.
+        RequestError: a stage that decks cannot hold, or a tile without its timing.
         ToolError: a file could not be written.
     """
     prepared = prepare(program)
@@ -79,11 +91,13 @@ def write_sample(
             write_atomic(root / name, deck.text)
             rows.append(index_row(deck, name))
             origins[name] = origin_entry(deck)
+    tiles = _write_tiles(prepared, written, root, origins)
+    rows += tiles
     index = {
         "format": NETLIST_FORMAT,
         "program": prepared.digest,
         "fidelity": program.stages[0].fidelity,
-        "ideal_elements": largest_count(rows),
+        "ideal_elements": largest_count(tiles or rows),
         "names": dict(prepared.names),
         "decks": rows,
     }
@@ -91,6 +105,58 @@ def write_sample(
     content = {"format": ORIGIN_FORMAT, "decks": origins}
     write_atomic(root / "origin.json", dump_json(content))
     return index
+
+
+def deck_fidelity(stage: Stage) -> str:
+    """What a deck of one target holds: a tile's own targets are judged `pairwise`."""
+    return "pairwise" if stage.fidelity == "oscillators" else stage.fidelity
+
+
+def _write_tiles(
+    prepared: Prepared,
+    written: WriteTiming | None,
+    root: Path,
+    origins: dict[str, Any],
+) -> list[dict[str, Any]]:
+    """Tile of every stage that asks for one; its origin is added, its row returned."""
+    rows = []
+    for stage in prepared.program.stages:
+        if stage.fidelity != "oscillators":
+            continue
+        if written is None:
+            raise RequestError(
+                f"stage {stage.name}: a tile is timed by gnucap's run of a written "
+                "cell, which is not given."
+            )
+        tile = build_tile(prepared, stage.name, None, written)
+        name = f"gnucap/tile_{prepared.names[stage.name]}.cir"
+        write_atomic(root / name, tile.deck.text)
+        row = _tile_row(tile, name)
+        rows.append(row)
+        kept = ("stage", "token", "coordinate", "fidelity")
+        facts = {key: row[key] for key in kept}
+        origins[name] = facts | {"elements": origin(tile.deck.circuit)}
+    return rows
+
+
+def _tile_row(tile: Tile, name: str) -> dict[str, Any]:
+    """What a tile is of, for `index.json`; it has no token of its own."""
+    circuit = tile.deck.circuit
+    return {
+        "file": name,
+        "dialect": tile.deck.dialect,
+        "stage": tile.stage,
+        "token": None,
+        "coordinate": tile.coordinate,
+        "fidelity": "oscillators",
+        "calibrated": True,
+        "sources": int(tile.spec.theta_rad.size),
+        "targets": int(tile.spec.phi0_rad.size),
+        "periods": int(tile.dwell.periods),
+        "gain": float(tile.dwell.gain),
+        "elements": sum(1 for _ in circuit.elements()),
+        "ideal_elements": ideal_elements(circuit),
+    }
 
 
 def _write_reference(prepared: Prepared, timing: Timing, root: Path) -> dict[str, Any]:
@@ -124,7 +190,7 @@ def _decks(
                     coordinate,
                     dwell,
                     phi0_rad=start,
-                    fidelity=stage.fidelity,
+                    fidelity=deck_fidelity(stage),
                     dialect=timing.settings.dialect,
                     timing=timing,
                 )
@@ -239,12 +305,12 @@ def origin(circuit: Circuit) -> dict[str, dict[str, Any]]:
     out: dict[str, dict[str, Any]] = {}
     for name, role in circuit.roles.items():
         entry: dict[str, Any] = {"role": role}
-        for pattern in (_PAIR, _SUM, _HOST_SUM):
+        for pattern in (_PAIR, _TILE, _SUM, _HOST_SUM):
             found = pattern.fullmatch(name)
             if found is None:
                 continue
             parts = found.groupdict()
-            entry["harmonic"] = int(parts["harmonic"])
+            entry |= {k: int(parts[k]) for k in ("harmonic", "target") if k in parts}
             if "route" in parts:
                 entry["route"] = word[parts["route"]]
             own = parts.get("source")

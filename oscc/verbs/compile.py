@@ -246,7 +246,24 @@ def _write_decks(program: Program, folder: Path) -> None:
     if why_no_deck(program):
         return
     timings = free_timings(program)
-    write_sample(program, sample_targets(program), folder, timings)
+    targets = sample_targets(program)
+    write_sample(program, targets, folder, timings, written=_write_timing(program))
+
+
+def _write_timing(program: Program) -> Any:
+    """Free run of a written cell in gnucap, where a stage is built of real cells.
+
+    Raises:
+        ToolError: gnucap is missing or failed.
+    """
+    from oscc.device.card_file import card_from_mapping
+    from oscc_netlists.settings import default_settings
+    from oscc_sims.tile import calibrate_write
+
+    if all(stage.fidelity != "oscillators" for stage in program.stages):
+        return None
+    card = card_from_mapping(dict(program.device), "the program's device card")
+    return calibrate_write(card, default_settings("gnucap"))
 
 
 def sample_targets(program: Program, count: int | None = None) -> dict[str, Any]:

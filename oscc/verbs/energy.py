@@ -64,11 +64,20 @@ def energy_folder(
             program,
             found,
             overrides=overrides,
-            ideal_elements=_ideal_elements(found.values()) or folder.ideal_elements(),
+            ideal_elements=_ideal_elements_of(folder, program, found.values()),
             tile=_tile_entry(gap),
         )
         folder.write_json("energy.json", result.to_json())
     return result
+
+
+def _ideal_elements_of(
+    folder: BuildFolder, program: Program, seen: Collection[Observables]
+) -> dict[str, int] | None:
+    """Those of the decks that ran, else of the sample; real cells stand in tiles."""
+    if any(stage.fidelity == "oscillators" for stage in program.stages):
+        return folder.ideal_elements()
+    return _ideal_elements(seen) or folder.ideal_elements()
 
 
 def _ideal_elements(seen: Collection[Observables]) -> dict[str, int] | None:

@@ -109,6 +109,7 @@ def _simulator(
     start: Observables | None,
     options: SimulateOptions,
 ) -> Observables:
+    from oscc_backends.deck_files import deck_fidelity
     from oscc_sims.registry import engine as open_engine
 
     runner = open_engine(name)
@@ -122,7 +123,7 @@ def _simulator(
         program,
         targets,
         start,
-        fidelity=options.fidelity or program.stages[0].fidelity,
+        fidelity=options.fidelity or deck_fidelity(program.stages[0]),
         jobs=options.jobs,
         timeout=options.timeout_s,
         decks_dir=options.decks,

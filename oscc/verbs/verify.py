@@ -136,14 +136,14 @@ def judge_all(program: Program, run: Runner, options: VerifyOptions) -> Verdict:
         result, entry = _judge_one(program, one, run, used)
         results.append(result)
         gates += [entry] if entry is not None else []
-    tile = _tile(program, options) if options.tile else None
+    tile = _tile(program, options) if _wants_tile(program, options, results) else None
     return Verdict(
         program=program.digest(),
         levels=tuple(results),
         causes=_all_causes(program, used, tile),
         convergence=tuple(gates),
         fidelity=program.stages[0].fidelity,
-        ideal_elements=_ideal_elements(used),
+        ideal_elements=_ideal_elements(program, used, tile),
         fidelity_gap=tile,
         loop="open" if loop is None else "closed",
         model=None if loop is None else loop.agreement(list(loop.logits)[-1]),
@@ -163,6 +163,15 @@ def cached(run: Runner) -> Runner:
     return once
 
 
+def _wants_tile(
+    program: Program, options: VerifyOptions, results: Sequence[LevelResult]
+) -> bool:
+    """Whether a tile is run: asked for, or what the program is and gnucap judges."""
+    real = any(stage.fidelity == "oscillators" for stage in program.stages)
+    ran = any(one.engine == "gnucap" and one.passed is not None for one in results)
+    return options.tile or (real and ran)
+
+
 def _tile(program: Program, options: VerifyOptions) -> dict[str, Any]:
     from oscc.verbs.tile import tile_facts
 
@@ -178,7 +187,13 @@ def _all_causes(
     return found
 
 
-def _ideal_elements(used: Mapping[str, Observables]) -> dict[str, int]:
+def _ideal_elements(
+    program: Program,
+    used: Mapping[str, Observables],
+    tile: Mapping[str, Any] | None,
+) -> dict[str, int]:
+    if program.stages[0].fidelity == "oscillators":
+        return {} if tile is None else dict(tile["ideal_elements"])
     for seen in used.values():
         if "ideal_elements" in seen.facts:
             return {k: int(v) for k, v in seen.facts["ideal_elements"].items()}

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from oscc.build import FORMAT, BuildFolder
+from oscc.build import FORMAT, NETLIST_FORMAT, BuildFolder
 from oscc.checkpoint import LoadedCheckpoint, load_checkpoint
-from oscc.errors import RequestError
+from oscc.errors import RequestError, ToolError
 from oscc.files import read_json, sha256_bytes, sha256_file
 from oscc.ir import Program, outline
 from oscc.ir.views import coupled_pairs
@@ -26,6 +26,9 @@ from oscc.verbs.compile import (
 from oscc.verbs.energy import energy_folder
 from oscc.verbs.simulate import simulate
 from oscc.verbs.verify import VerifyOptions, verify, verify_folder
+from oscc_backends.deck_files import ORIGIN_FORMAT
+from oscc_netlists.circuit import ideal_elements
+from oscc_netlists.reader import read as read_deck
 
 ROOT = Path(__file__).parents[3]
 Models = dict[str, LoadedCheckpoint]
@@ -269,3 +272,48 @@ def test_the_host_assisted_scheme_compiles_without_decks_and_says_so(
     assert (spice.passed, spice.blame) == (None, 4)
     assert "the scheme `corrected` needs currents that the host" in spice.reason
     assert energy_folder(out).host_assisted
+
+
+@pytest.mark.gnucap
+def test_real_cells_are_a_tile_beside_the_decks_it_is_compared_with(
+    checkpoints: dict[str, Path], tmp_path: Path
+) -> None:
+    out = tmp_path / "cells"
+    request = CompileRequest(
+        fidelity="oscillators", scheme="plain", periods=60, deck_targets=1
+    )
+    compile_folder(checkpoints["kuramoto-flow"], out, "abc", request)
+    index = read_json(out / "netlist" / "index.json", NETLIST_FORMAT)
+    tiles = [row for row in index["decks"] if row.get("fidelity") == "oscillators"]
+    assert [row["file"] for row in tiles] == [
+        f"gnucap/tile_layer_{n}_coupling.cir" for n in range(2)
+    ]
+    for row in tiles:
+        assert (row["sources"], row["targets"]) == (3, 3)
+        circuit, _ = read_deck((out / "netlist" / row["file"]).read_text("utf-8"))
+        assert dict(circuit.header)["fidelity"] == "oscillators"
+        assert row["ideal_elements"] == ideal_elements(circuit)
+    origin = read_json(out / "netlist" / "origin.json", ORIGIN_FORMAT)["decks"]
+    weights = {
+        (entry["target"], *entry["sources"])
+        for entry in origin[tiles[0]["file"]]["elements"].values()
+        if entry["role"] == "weight" and "target" in entry
+    }
+    assert weights == {(t, u) for t in range(3) for u in range(t + 1)}
+    verdict = verify_folder(out, VerifyOptions(("spice:gnucap",)))
+    assert (verdict.exit_status, verdict.fidelity) == (0, "oscillators")
+    assert 0 < verdict.causes["loading"]["rms_rad"] < 5e-3
+    assert verdict.ideal_elements == index["ideal_elements"]
+    account = energy_folder(out).to_json()
+    assert account["ideal_elements"] == index["ideal_elements"]
+    assert any("tile of real cells" in one["scope"] for one in account["measured"])
+
+
+def test_real_cells_without_gnucap_are_refused_and_leave_no_folder(
+    checkpoints: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OSCC_GNUCAP", "/nowhere/gnucap")
+    request = CompileRequest(fidelity="oscillators", scheme="plain", periods=60)
+    with pytest.raises(ToolError, match="gnucap"):
+        compile_folder(checkpoints["kuramoto-flow"], tmp_path / "o", "abc", request)
+    assert list(tmp_path.iterdir()) == []
