@@ -38,7 +38,7 @@ def simulate_options(run: Run) -> Any:
     "--engine",
     "simulate.engine",
     group="Input",
-    text="ir, phase, circuit, ngspice or gnucap.",
+    text="ir, phase, circuit, ngspice, gnucap or pyspice.",
 )
 @setting(
     "--stages",
