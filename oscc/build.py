@@ -211,7 +211,7 @@ def new_build(
         write_atomic(staging / "manifest.json", dump_json(manifest))
         (staging / _LOCK).touch()
         staging.chmod(0o755)
-        _replace(staging, out, force=force)
+        give_name(staging, out, force=force)
     except OSError as error:
         raise ToolError(
             f"`{out}` could not be written: {error.strerror or error}."
@@ -223,8 +223,13 @@ def new_build(
                 parent.rmdir()
 
 
-def _replace(staging: Path, out: Path, *, force: bool) -> None:
-    """Give the complete folder the target's name, unless a run got there first."""
+def give_name(staging: Path, out: Path, *, force: bool) -> None:
+    """Give the complete folder the target's name, unless a run got there first.
+
+    Raises:
+        RequestError: the name is taken by what must not be replaced.
+        OSError: the disk refuses; what stood there stands there still.
+    """
     require_free(out, force=force)
     if not out.exists():
         staging.rename(out)

@@ -33,7 +33,7 @@ class LayerTrace:
     `theta_rad` [T,K]: unwrapped phases that enter, sources and targets alike.
     `weights` [H,T,T]: causal attention, row t reads column u.
     `gain_rad` [T,K]: signed gain over the dwell, value gate times bound; 0 for a
-    target that starts exactly at rest, where it makes no difference.
+    target that starts at rest (`effective_gain`), where it makes no difference.
     `harmonics` [N]; `present_*`, `successor_*` [N,K]: strength and frustration of
     the pair coefficients of both routes (None without a successor route).
     `next_rad` [T,K]: unwrapped phases right after the step, by the model's update.
@@ -207,8 +207,11 @@ def effective_gain(state: LayerState) -> FloatArray:
     Returns:
         Signed gain [rad], shape (B, T, K).
     """
+    import torch
+
     a, b = _numpy(state.a), _numpy(state.b)
-    rounding = _ROUNDING * np.finfo(np.float64).eps * np.hypot(a, b).sum(axis=0)
+    step = torch.finfo(state.a.dtype).eps
+    rounding = _ROUNDING * step * np.hypot(a, b).sum(axis=0)
     at_rest = np.abs(a.sum(axis=0)) <= rounding
     return np.where(at_rest, 0.0, _numpy(state.gain))
 

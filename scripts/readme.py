@@ -53,6 +53,12 @@ def draw_picture() -> None:
     write_atomic(ROOT / "docs" / "waveform.svg", plain)
 
 
+def _by_layer(layers: list[dict[str, float]]) -> str:
+    rms = " and ".join(f"{1e3 * layer['rms_rad']:.2g}" for layer in layers)
+    slips = sum(layer["slips"] for layer in layers)
+    return f"layers {rms} mrad rms, {slips:.0f} slips"
+
+
 def evaluated() -> str:
     """Lines of the committed evaluation, `benchmarks/results/evaluate.json`."""
     path = ROOT / "benchmarks" / "results" / "evaluate.json"
@@ -61,7 +67,8 @@ def evaluated() -> str:
         f"    {name}: {seen['bpc_digital']:.4f} bits per character digital, "
         f"{seen['bpc_hardware']:.4f} with the circuit in the loop "
         f"({seen['delta_bpc']:+.4f} ± {seen['delta_se']:.4f}; "
-        f"{seen['tokens']} tokens, {seen['periods_per_stage']:.0f} periods a stage)"
+        f"{seen['tokens']} tokens, {seen['periods_per_stage']:.0f} periods a stage; "
+        f"{_by_layer(seen['layers'])})"
         for name, seen in found.items()
     )
 

@@ -29,7 +29,7 @@ from oscc.ir.stage import Stage
 from oscc.observables import Observables
 from oscc_backends.spice import Prepared, build_deck, deck_name, prepare
 from oscc_backends.tile import Tile, build_tile
-from oscc_netlists.circuit import Circuit, ideal_elements
+from oscc_netlists.circuit import Circuit, ideal_elements, largest_count
 from oscc_netlists.couplers import ROUTE_LETTER
 from oscc_netlists.deck import Deck, reference_deck
 from oscc_netlists.names import safe_name
@@ -97,7 +97,9 @@ def write_sample(
         "format": NETLIST_FORMAT,
         "program": prepared.digest,
         "fidelity": program.stages[0].fidelity,
-        "ideal_elements": largest_count(tiles or rows),
+        "ideal_elements": largest_count(
+            row.get("ideal_elements", {}) for row in tiles or rows
+        ),
         "names": dict(prepared.names),
         "decks": rows,
     }
@@ -285,15 +287,6 @@ def origin_entry(deck: Deck) -> dict[str, Any]:
         "fidelity": deck.facts["fidelity"],
         "elements": origin(deck.circuit),
     }
-
-
-def largest_count(rows: list[dict[str, Any]]) -> dict[str, int]:
-    """Ideal elements by letter of the deck that has most of each."""
-    out: dict[str, int] = {}
-    for row in rows:
-        for letter, count in row.get("ideal_elements", {}).items():
-            out[letter] = max(count, out.get(letter, 0))
-    return dict(sorted(out.items()))
 
 
 def origin(circuit: Circuit) -> dict[str, dict[str, Any]]:

@@ -20,7 +20,7 @@ import numpy as np
 from oscc.checks import require_choice
 from oscc.device.card import Card
 from oscc.device.card_file import card_from_mapping
-from oscc.device.coupler import require_injection
+from oscc.device.coupler import require_injection, unit_injection_A
 from oscc.device.ppv import ppv_series
 from oscc.errors import RequestError
 from oscc.ir.plan import Dwell
@@ -95,7 +95,7 @@ def pull_of(
         period_s: Free period that carriers and gate are built on.
     """
     token, coordinate = target
-    kappa = 1.0 / (dwell.periods * period_s)
+    dwell_s = dwell.periods * period_s
     gain = float(stage.gain_rad[token, coordinate]) * dwell.gain
     routes = []
     for coupling in stage.couplings:
@@ -103,15 +103,14 @@ def pull_of(
         row = coupling.weights[head, token]
         source = np.flatnonzero(row)
         coefficient = coupling.coefficients[:, coordinate]
-        gamma = np.conj(ppv_series(card, coupling.harmonics))
-        unit = -1j * kappa * gain * coefficient / gamma
+        unit = unit_injection_A(card, coupling.harmonics, dwell_s) * gain * coefficient
         kept = np.flatnonzero(unit) if gain else np.arange(0)
         terms = RouteTerms(
             coupling.route, source, row[source], coupling.harmonics[kept], unit[kept]
         )
         routes.append(terms)
     offset = float(stage.detuning_rad[token, coordinate]) * dwell.gain
-    direct = kappa * offset / float(ppv_series(card, 0).real)
+    direct = offset / (dwell_s * float(ppv_series(card, 0).real))
     return Pull(stage.theta_rad[:, coordinate], tuple(routes), direct)
 
 

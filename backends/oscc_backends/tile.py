@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from oscc.arrays import ComplexArray
-from oscc.device.ppv import ppv_series
+from oscc.device.coupler import unit_injection_A
 from oscc.errors import RequestError
 from oscc.ir.plan import Dwell, dwells
 from oscc.ir.stage import Stage
@@ -110,9 +110,8 @@ def unit_currents_A(
     out = {}
     for coupling in stage.couplings:
         unit = np.zeros(width, dtype=np.complex128)
-        gamma = np.conj(ppv_series(prepared.card, coupling.harmonics))
-        place = coupling.harmonics - 1
-        unit[place] = -1j / dwell_s * coupling.coefficients[:, coordinate] / gamma
+        one = unit_injection_A(prepared.card, coupling.harmonics, dwell_s)
+        unit[coupling.harmonics - 1] = one * coupling.coefficients[:, coordinate]
         out[coupling.route] = unit
     return out
 

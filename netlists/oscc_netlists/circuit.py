@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from oscc.checks import require_positive
@@ -165,6 +165,20 @@ def ideal_elements(circuit: Circuit) -> dict[str, int]:
         if element.name[0] in CONTROLLED
     )
     return dict(sorted(found.items()))
+
+
+def largest_count(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """Ideal elements by letter of the deck that has most of each.
+
+    Example:
+        >>> largest_count([{"G": 2, "V": 1}, {"G": 1, "E": 3}])
+        {'E': 3, 'G': 2, 'V': 1}
+    """
+    out: dict[str, int] = {}
+    for count in counts:
+        for letter, number in count.items():
+            out[letter] = max(number, out.get(letter, 0))
+    return dict(sorted(out.items()))
 
 
 def currents_read(circuit: Circuit) -> frozenset[str]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from oscc.checks import near_file
+from oscc.cli import shared
 from oscc.cli.options import Option, Run, setting, verb_command
 from oscc.cli.output import say, table, wrote
 from oscc.cli.results import emit, model_section
@@ -45,29 +46,15 @@ _DEVICE, _ACCURACY = {"group": "Device"}, {"group": "Accuracy"}
     group="Input",
     text="Keep the first tokens of a longer text.",
 )
-@setting(
-    "--unknown",
-    "compile.unknown",
-    group="Input",
-    text="A character that the model does not know: refuse, or take as `other`.",
-)
-@setting(
-    "--key", "compile.key", group="Input", text="Weights to take of a foreign file."
-)
+@shared.UNKNOWN
+@shared.KEY
 @setting(
     "--layers", "compile.layers", group="Input", text="Layers to lower, such as 0,1."
 )
-@setting(
-    "--device", "compile.device", **_DEVICE, text="Device card, by name or as a file."
-)
+@shared.DEVICE
 @setting("--coupler", "compile.coupler", **_DEVICE, text="Kind of coupler.")
 @setting("--fidelity", "compile.fidelity", **_DEVICE, text="What a deck holds.")
-@setting(
-    "--update",
-    "compile.update",
-    **_ACCURACY,
-    text="What runs; without it, what the checkpoint was trained with.",
-)
+@shared.UPDATE
 @setting("--scheme", "compile.scheme", **_ACCURACY, text="How dwells are combined.")
 @setting("--substeps", "compile.substeps", **_ACCURACY, text="Substeps S of a stage.")
 @setting(

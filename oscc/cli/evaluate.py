@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from oscc.cli import shared
 from oscc.cli.options import Option, Run, setting, verb_command
 from oscc.cli.output import say, table, wrote
 from oscc.cli.results import emit, model_section
@@ -30,24 +31,10 @@ from oscc.cli.results import emit, model_section
     help="Text file or folder, used whole; else the held-out standard library.",
 )
 @setting("--tokens", "evaluate.tokens", group="Input", text="Fewest tokens.")
-@setting(
-    "--unknown",
-    "compile.unknown",
-    group="Input",
-    text="A character that the model does not know: refuse, or take as `other`.",
-)
-@setting(
-    "--key", "compile.key", group="Input", text="Weights to take of a foreign file."
-)
-@setting(
-    "--device", "compile.device", group="Device", text="Device card, name or file."
-)
-@setting(
-    "--update",
-    "compile.update",
-    group="Accuracy",
-    text="What runs; without it, what the checkpoint was trained with.",
-)
+@shared.UNKNOWN
+@shared.KEY
+@shared.DEVICE
+@shared.UPDATE
 @setting(
     "--accuracy-mrad",
     "evaluate.accuracy_mrad",

@@ -129,6 +129,8 @@ def _signals_interrupt() -> Iterator[None]:
     def interrupt(number: int, frame: FrameType | None) -> None:
         nonlocal asked
         del number, frame
+        if asked:  # it came before the ones after it were ignored
+            return
         asked = True
         for one in kept:
             signal.signal(one, signal.SIG_IGN)

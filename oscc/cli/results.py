@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -69,17 +70,20 @@ def build_folder(run: Run, build: Path) -> Path:
     Raises:
         RequestError: no build folder, or -o must not be written.
     """
-    from oscc.build import BuildFolder, require_free
+    from oscc.build import BuildFolder, give_name, require_free
 
     if run.out is None or run.out.resolve() == build.resolve():
         run.log.folder = build
         return build
     BuildFolder.open(build)
     require_free(run.out, force=run.force)
-    if run.out.is_dir():
-        shutil.rmtree(run.out)
     hidden = shutil.ignore_patterns(".*", "log.jsonl")
-    shutil.copytree(build, run.out, ignore=hidden)
+    run.out.parent.mkdir(parents=True, exist_ok=True)
+    # copied beside and renamed: a full disk leaves what stood there
+    with tempfile.TemporaryDirectory(dir=run.out.parent, prefix=".copy.") as place:
+        copy = Path(place) / "build"
+        shutil.copytree(build, copy, ignore=hidden)
+        give_name(copy, run.out, force=run.force)
     run.log.folder = run.out
     return run.out
 

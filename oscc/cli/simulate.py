@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from oscc.cli import shared
 from oscc.cli.options import Run, setting, verb_command
 from oscc.cli.output import say, table, wrote
 from oscc.cli.results import build_folder, emit
@@ -46,12 +47,7 @@ def simulate_options(run: Run) -> Any:
     group="Input",
     text="Stages to run, such as layer.0.coupling.",
 )
-@setting(
-    "--targets",
-    "simulate.targets",
-    group="Input",
-    text="Targets of a simulator: a number, all, or TOKEN,COORDINATE;...",
-)
+@shared.TARGETS
 @setting(
     "--gate",
     "simulate.gate",

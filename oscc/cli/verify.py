@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
+from oscc.cli import shared
 from oscc.cli.options import Option, Run, setting, verb_command
 from oscc.cli.output import say, wrote
 from oscc.cli.results import build_folder, emit, model_section
@@ -30,12 +31,7 @@ if TYPE_CHECKING:
     group="Input",
     text="Levels: ir, phase, circuit, spice or spice:ENGINE.",
 )
-@setting(
-    "--targets",
-    "simulate.targets",
-    group="Input",
-    text="Targets of a simulator: a number, all, or TOKEN,COORDINATE;...",
-)
+@shared.TARGETS
 @setting(
     "--closed-loop",
     "verify.closed_loop",

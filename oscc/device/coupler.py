@@ -103,6 +103,37 @@ def injection_A(
     return current
 
 
+def unit_injection_A(
+    card: Card, harmonics: npt.ArrayLike, dwell_s: float
+) -> ComplexArray:
+    """Injection for a drive of 1 rad at each harmonic, over a dwell of given length.
+
+    As `injection_A`, for a simulator whose own free period the dwell is built on.
+
+    Args:
+        harmonics: Orders n, shape (H,).
+        dwell_s: Length of the dwell, [s].
+
+    Returns:
+        Peak phasors, [A], shape (H,), in the order of the harmonics.
+
+    Raises:
+        RequestError: orders that `injection_A` refuses.
+
+    Example:
+        >>> from oscc.device import load_card
+        >>> card = load_card("vo2-two-state-6k")
+        >>> both = [unit_injection_A(card, [1], s)[0] for s in (1e-6, 2e-6)]
+        >>> round(abs(both[0] / both[1]), 12)
+        2.0
+    """
+    order = require_harmonics(harmonics)
+    one = injection_A(card, np.ones((1, order.size), dtype=np.complex128), order, 1)[
+        0, order
+    ]
+    return np.asarray(one * (period_s(card) / dwell_s))
+
+
 def peak_injection_A(injection: ComplexArray) -> FloatArray:
     """Upper bound of |I(t)| over all times, [A], at most 0.5 % above the peak.
 

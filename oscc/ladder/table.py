@@ -67,6 +67,8 @@ def closing_line(verdict: Verdict) -> str:
     for level in verdict.levels:
         if level.passed is None:
             return f"INCONCLUSIVE   {level.level} ({level.engine}): {level.reason}"
+    if verdict.tile_failed and verdict.fidelity_gap is not None:
+        return f"INCONCLUSIVE   tile: {verdict.fidelity_gap['reason']}"
     entry = next(e for e in verdict.convergence if not e.passed)
     return f"INCONCLUSIVE   {entry.engine}: {entry.sentence}"
 

@@ -25,7 +25,8 @@ class Verdict:
         fidelity: What the decks hold.
         ideal_elements: Ideal elements in the signal path by SPICE letter.
         model: Agreement of the whole model, or None.
-        fidelity_gap: Gap of the oscillator tile, or None.
+        fidelity_gap: Gap of the oscillator tile, or None; only a `reason` where a
+            tile was asked for and could not run.
         notes: What a reader must know.
     """
 
@@ -42,17 +43,25 @@ class Verdict:
 
     @property
     def passed(self) -> bool:
-        """Whether every level that was asked for ran, converged and passed."""
-        return all(level.passed is True for level in self.levels) and all(
-            entry.passed for entry in self.convergence
+        """Whether all that was asked for ran, converged and passed."""
+        return (
+            all(level.passed is True for level in self.levels)
+            and all(entry.passed for entry in self.convergence)
+            and not self.tile_failed
         )
+
+    @property
+    def tile_failed(self) -> bool:
+        """Whether a tile was asked for that a simulator could not run."""
+        return self.fidelity_gap is not None and "rms_rad" not in self.fidelity_gap
 
     @property
     def exit_status(self) -> int:
         """0 passed, 1 failed, 3 a tool is missing or failed, 4 undecided."""
         if any(level.passed is False for level in self.levels):
             return 1
-        if any(level.passed is None and level.blame == 3 for level in self.levels):
+        blamed = any(level.passed is None and level.blame == 3 for level in self.levels)
+        if blamed or self.tile_failed:
             return 3
         return 0 if self.passed else 4
 

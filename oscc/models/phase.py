@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import cast
+from typing import ClassVar, cast
 
 import torch
 from torch import nn
@@ -34,7 +35,7 @@ def couple(config: ModelConfig, state: LayerState) -> torch.Tensor:
     return state.theta + flow_increment(state.a, state.b, state.gain)
 
 
-class PhaseLayer(nn.Module):
+class PhaseLayer(nn.Module, ABC):
     """One layer: score, coupling through clamped fields, feed-forward.
 
         a = sum_n Im(conj(z)^n C_n),  v = value(lift theta),  g = bound(v a) v
@@ -57,6 +58,7 @@ class PhaseLayer(nn.Module):
         if self.feeds_forward and config.feed_forward != "none":
             self.feed_forward = FeedForward(config, draws)
 
+    @abstractmethod
     def fields(
         self, weights: torch.Tensor, theta: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
@@ -66,8 +68,8 @@ class PhaseLayer(nn.Module):
             weights: Attention, shape (B, H, T, S): the last T of S tokens read.
             theta: Phases of the S tokens, shape (B, S, k).
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def fused_fields(
         self, query: torch.Tensor, key: torch.Tensor, theta: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
@@ -78,11 +80,10 @@ class PhaseLayer(nn.Module):
             key: Keys, shape (B, H, T, 2d).
             theta: Phases, shape (B, T, k).
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def coefficients(self) -> Coefficients:
         """Pair coefficients of the coupling."""
-        raise NotImplementedError
 
     def stages(self) -> Sequence[StateOf]:
         """Coupling steps of the layer in the order they run."""
@@ -132,7 +133,7 @@ class PhaseModel(nn.Module):
     Source: Nunley, arXiv 2606.11585 (scale of the read-out inferred).
     """
 
-    layer_type: type[PhaseLayer] = PhaseLayer
+    layer_type: ClassVar[type[PhaseLayer]]
 
     def __init__(self, config: ModelConfig, seed: int = 0) -> None:
         super().__init__()

@@ -6,6 +6,7 @@ What SSA and the transformer share. They have no coupling steps of the clamped k
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 import torch
@@ -32,7 +33,7 @@ class Affine(nn.Module):
         return functional.linear(x, self.weight, self.bias)
 
 
-class ResidualModel(nn.Module):
+class ResidualModel(nn.Module, ABC):
     """Embedding times sqrt(k), blocks, final norm, logits.
 
     A family sets `block`, `norm` and whether the head is the embedding again.
@@ -52,13 +53,13 @@ class ResidualModel(nn.Module):
         std = 0.7 / math.sqrt(config.k)
         self.head = None if self.tied else draws.normal("head", shape, std)
 
+    @abstractmethod
     def block(self, draws: Draws) -> nn.Module:
         """One block, (B, T, k) -> (B, T, k)."""
-        raise NotImplementedError
 
+    @abstractmethod
     def norm(self) -> nn.Module:
         """Norm before the logits."""
-        raise NotImplementedError
 
     def coupling_layers(self) -> Sequence[Layer]:
         """No coupling steps on clamped phases."""

@@ -342,16 +342,20 @@ def drive_quantiles(
 
     Returns:
         For each coupling step (two a layer in FSN-MF, none without phases) the 5, 50,
-        95, 99 and 100 % quantiles [rad], the share of targets with a negative gain,
-        the largest increment of the step, and the gap between the training
-        integrator and the exact step (rms, largest).
+        95, 99 and 100 % quantiles [rad] and the share of targets with a negative
+        gain, both of the effective gain; the share of targets that rest, which have
+        none, and the largest drive that they would have; the largest increment of
+        the step, and the gap between the training integrator and the exact step
+        (rms, largest).
     """
     out: list[dict[str, float]] = []
 
     def advance(index: int, state: LayerState) -> torch.Tensor:
         a, b = state.a.double().numpy(), state.b.double().numpy()
-        gain = effective_gain(state)
-        moduli = np.abs(gain) * np.hypot(a, b).sum(axis=0)
+        gain, field = effective_gain(state), np.hypot(a, b).sum(axis=0)
+        moduli = np.abs(gain) * field
+        resting = (gain == 0.0) & (state.gain.double().numpy() != 0.0)
+        unused = np.abs(state.gain.double().numpy()) * field * resting
         levels = np.quantile(moduli, (0.05, 0.5, 0.95, 0.99, 1.0))
         names = ("p5_rad", "p50_rad", "p95_rad", "p99_rad", "max_rad")
         row = {name: float(x) for name, x in zip(names, levels, strict=True)}
@@ -360,6 +364,8 @@ def drive_quantiles(
         gap = coarse.numpy() - exact
         increment = exact - state.theta.double().numpy()
         row["negative_share"] = float((gain < 0).mean())
+        row["resting_share"] = float(resting.mean())
+        row["resting_max_rad"] = float(unused.max())
         row["largest_increment_rad"] = float(np.abs(increment).max())
         row["integrator_gap_rms_rad"] = float(np.sqrt(np.mean(gap**2)))
         row["integrator_gap_max_rad"] = float(np.abs(gap).max())

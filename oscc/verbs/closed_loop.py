@@ -11,18 +11,17 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from oscc.arrays import FloatArray
+from oscc.device.card_file import card_from_mapping
 from oscc.errors import RequestError
-from oscc.ir.interpret import interpret
 from oscc.ir.program import Program
 from oscc.ir.stage import Stage
 from oscc.ladder.agreement import bits, divergence_nats, log_softmax, top1
 from oscc.observables import Observables
+from oscc.verbs.stage_run import ENGINES, run_stage
 
 if TYPE_CHECKING:
     from oscc.checkpoint import LoadedCheckpoint
     from oscc.trace import LayerTrace
-
-ENGINES = ("ir", "phase", "circuit")
 
 
 @dataclass(slots=True, eq=False)
@@ -66,14 +65,16 @@ class ClosedLoop:
                 f"{engine} runs sampled targets alone, so it has no closed loop. "
                 f"Ask for levels {', '.join(ENGINES)}, or drop --closed-loop."
             )
+        card = card_from_mapping(self.program.device, "the program's device card")
         phases: dict[str, FloatArray] = {}
 
         def step(number: int, layer: LayerTrace) -> FloatArray:
             stage = self._stage(number, layer)
             if stage is None:
                 return layer.next_rad
-            phases[f"{stage.name}.phase"] = self._solve(stage, engine)
-            return phases[f"{stage.name}.phase"]
+            found = run_stage(stage, engine, card, threads=self.threads)
+            phases[f"{stage.name}.phase"] = found
+            return found
 
         tokens = self.program.tokens[None]
         self.logits[engine] = forward_with(self.model.model, tokens, step)[0]
@@ -103,22 +104,6 @@ class ClosedLoop:
             couplings=fresh.couplings,
             digital_rad=fresh.digital_rad,
         )
-
-    def _solve(self, stage: Stage, engine: str) -> FloatArray:
-        if engine == "ir":
-            return interpret(stage)
-        if engine == "phase":
-            from oscc_backends import phase
-            from oscc_sims.phase import solve as solve_phase
-
-            return solve_phase(phase.problem(stage)).reshape(stage.phi0_rad.shape)
-        from oscc.device.card_file import card_from_mapping
-        from oscc_backends import circuit
-        from oscc_sims.circuit import solve as solve_circuit
-
-        card = card_from_mapping(self.program.device, "the program's device card")
-        found, _ = solve_circuit(card, circuit.problem(stage), threads=self.threads)
-        return found.reshape(stage.phi0_rad.shape)
 
     def agreement(self, engine: str) -> dict[str, Any]:
         """How the whole model on an engine agrees with the digital one.

@@ -12,6 +12,7 @@ from oscc.files import read_json
 from oscc.ir.program import Program
 from oscc.ladder.verdict import FORMAT as VERIFY_FORMAT
 from oscc.observables import Observables
+from oscc.verbs.ideal import ideal_elements
 
 
 def energy(
@@ -40,7 +41,7 @@ def energy(
         program,
         {one.engine: one for one in given},
         overrides=overrides,
-        ideal_elements=_ideal_elements(given),
+        ideal_elements=ideal_elements(program, given),
     )
 
 
@@ -64,28 +65,13 @@ def energy_folder(
             program,
             found,
             overrides=overrides,
-            ideal_elements=_ideal_elements_of(folder, program, found.values()),
+            ideal_elements=ideal_elements(
+                program, found.values(), tile=gap, folder=folder
+            ),
             tile=_tile_entry(gap),
         )
         folder.write_json("energy.json", result.to_json())
     return result
-
-
-def _ideal_elements_of(
-    folder: BuildFolder, program: Program, seen: Collection[Observables]
-) -> dict[str, int] | None:
-    """Those of the decks that ran, else of the sample; real cells stand in tiles."""
-    if any(stage.fidelity == "oscillators" for stage in program.stages):
-        return folder.ideal_elements()
-    return _ideal_elements(seen) or folder.ideal_elements()
-
-
-def _ideal_elements(seen: Collection[Observables]) -> dict[str, int] | None:
-    """Ideal elements of the decks that a simulator ran, None if none has run."""
-    for one in seen:
-        if "ideal_elements" in one.facts:
-            return {str(k): int(v) for k, v in one.facts["ideal_elements"].items()}
-    return None
 
 
 def _fidelity_gap(folder: BuildFolder, program: Program) -> Mapping[str, Any]:

@@ -17,12 +17,14 @@ import numpy as np
 from oscc.arrays import FloatArray, IntArray
 from oscc.corpus import Symbols
 from oscc.errors import RequestError
+from oscc.ir.plan import total_periods
 from oscc.ir.stage import Stage
 from oscc.ladder.agreement import bits as bits_of
 from oscc.ladder.agreement import divergence_nats, log_softmax, top1
 from oscc.ladder.levels import SLIP_RAD
 from oscc.passes.options import PassOptions, Scheme
 from oscc.verbs.compile import CompileRequest, pass_options
+from oscc.verbs.stage_run import run_stage
 
 if TYPE_CHECKING:
     from oscc.checkpoint import LoadedCheckpoint
@@ -242,26 +244,16 @@ class _Loop:
 
     def phase(self, number: int, layer: LayerTrace) -> FloatArray:
         """Coupling step by the phase engine."""
-        from oscc_backends import phase
-        from oscc_sims.phase import solve
-
-        stage = self.stage(number, layer)
-        phases = solve(phase.problem(stage)).reshape(stage.phi0_rad.shape)
+        phases = run_stage(self.stage(number, layer), "phase")
         if self.engine == "phase":
             self._note(number, phases - layer.next_rad, 0)
         return phases
 
     def circuit(self, number: int, layer: LayerTrace) -> FloatArray:
         """Coupling step by the circuit engine, its error noted."""
-        from oscc.ir.plan import total_periods
-        from oscc_backends import circuit
-        from oscc_sims.circuit import solve
-
         stage = self._within_limit(self.stage(number, layer))
-        found, _ = solve(
-            self.card, circuit.problem(stage), threads=self.options.request.threads
-        )
-        phases = found.reshape(stage.phi0_rad.shape)
+        threads = self.options.request.threads
+        phases = run_stage(stage, "circuit", self.card, threads=threads)
         self._note(number, phases - layer.next_rad, total_periods(stage))
         return phases
 

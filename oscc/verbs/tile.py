@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,6 +29,7 @@ def tile_facts(program: Program, options: SimulateOptions) -> dict[str, Any]:
         ToolError: gnucap is missing or failed.
         RequestError: a stage that cannot be a tile.
     """
+    from oscc_netlists.circuit import largest_count
     from oscc_sims.tile import run_tile
 
     names = [
@@ -52,15 +52,10 @@ def tile_facts(program: Program, options: SimulateOptions) -> dict[str, Any]:
         "rms_rad": float(np.sqrt(np.mean(gaps**2))),
         "median_rad": float(np.median(np.abs(gaps))),
         "max_rad": float(np.abs(gaps).max()),
-        "ideal_elements": _largest([tile["ideal_elements"] for tile in tiles]),
+        "ideal_elements": largest_count(tile["ideal_elements"] for tile in tiles),
         "supply_J": supply,
         "closed_form_J": closed,
         "over_closed_form": supply / closed,
         "reason": "the deck reports its supply alone",
         "tiles": tiles,
     }
-
-
-def _largest(counts: Sequence[dict[str, int]]) -> dict[str, int]:
-    letters = sorted({letter for count in counts for letter in count})
-    return {k: max(count.get(k, 0) for count in counts) for k in letters}

@@ -20,6 +20,7 @@ from oscc.ladder.levels import LevelResult, StageErrors, compare, compare_dwells
 from oscc.ladder.verdict import Verdict
 from oscc.observables import Observables
 from oscc.verbs.closed_loop import ClosedLoop
+from oscc.verbs.ideal import ideal_elements
 from oscc.verbs.simulate import (
     WHOLE,
     SimulateOptions,
@@ -115,7 +116,12 @@ def _require_all_stages(program: Program, seen: Observables) -> None:
         )
 
 
-def judge_all(program: Program, run: Runner, options: VerifyOptions) -> Verdict:
+def judge_all(
+    program: Program,
+    run: Runner,
+    options: VerifyOptions,
+    folder: BuildFolder | None = None,
+) -> Verdict:
     """Judge every level that was asked for, with engines run on demand.
 
     Raises:
@@ -143,7 +149,8 @@ def judge_all(program: Program, run: Runner, options: VerifyOptions) -> Verdict:
         causes=_all_causes(program, used, tile),
         convergence=tuple(gates),
         fidelity=program.stages[0].fidelity,
-        ideal_elements=_ideal_elements(program, used, tile),
+        ideal_elements=ideal_elements(program, used.values(), tile=tile, folder=folder)
+        or {},
         fidelity_gap=tile,
         loop="open" if loop is None else "closed",
         model=None if loop is None else loop.agreement(list(loop.logits)[-1]),
@@ -173,31 +180,25 @@ def _wants_tile(
 
 
 def _tile(program: Program, options: VerifyOptions) -> dict[str, Any]:
+    """Facts of the tile; where it could not run, the reason alone.
+
+    What the levels showed is not lost with it.
+    """
     from oscc.verbs.tile import tile_facts
 
-    return tile_facts(program, options.simulate)
+    try:
+        return tile_facts(program, options.simulate)
+    except ToolError as error:
+        return {"reason": str(error)}
 
 
 def _all_causes(
     program: Program, used: Mapping[str, Observables], tile: Mapping[str, Any] | None
 ) -> dict[str, dict[str, float]]:
     found = causes(program, used)
-    if tile is not None:
+    if tile is not None and "rms_rad" in tile:
         found["loading"] = {"rms_rad": tile["rms_rad"], "max_rad": tile["max_rad"]}
     return found
-
-
-def _ideal_elements(
-    program: Program,
-    used: Mapping[str, Observables],
-    tile: Mapping[str, Any] | None,
-) -> dict[str, int]:
-    if program.stages[0].fidelity == "oscillators":
-        return {} if tile is None else dict(tile["ideal_elements"])
-    for seen in used.values():
-        if "ideal_elements" in seen.facts:
-            return {k: int(v) for k, v in seen.facts["ideal_elements"].items()}
-    return {}
 
 
 def _levels(word: str, program: Program, options: VerifyOptions) -> list[_Level]:
@@ -321,10 +322,7 @@ def verify_folder(build: Path, options: VerifyOptions = VerifyOptions()) -> Verd
     with folder.locked():
         program = folder.program()
         run = cached(lambda engine: _from_folder(folder, program, engine, options))
-        verdict = judge_all(program, run, options)
-        if not verdict.ideal_elements:
-            in_decks = folder.ideal_elements() or {}
-            verdict = replace(verdict, ideal_elements=in_decks)
+        verdict = judge_all(program, run, options, folder)
         folder.write_json("verify.json", verdict.to_json())
     return verdict
 

@@ -22,6 +22,7 @@ from oscc.ir.program import Program
 from oscc.ir.stage import Stage
 from oscc.observables import Observables
 from oscc_backends.spice import prepare
+from oscc_netlists.circuit import largest_count
 from oscc_netlists.settings import Settings, default_settings
 from oscc_netlists.timing import Timing
 from oscc_sims.calibration import calibrate
@@ -110,7 +111,7 @@ class SpiceEngine:
             "fidelity": fidelity,
             "decks": len(work),
             "period_s": timings[False].period_s,
-            "ideal_elements": _largest_count(seen),
+            "ideal_elements": largest_count(reading.ideal for reading in seen),
         }
         for name, index in targets.items():
             every = zip(work, seen, strict=True)
@@ -225,15 +226,6 @@ def _facts(found: Sequence[tuple[Job, Reading]]) -> dict[str, Any]:
     energies = [reading.energy_J for _, reading in found]
     errors = [abs(balance_error(energy)) for energy in energies if energy is not None]
     return {
-        "ideal_elements": _largest_count([reading for _, reading in found]),
+        "ideal_elements": largest_count(reading.ideal for _, reading in found),
         "balance_error": max(errors, default=None),
     }
-
-
-def _largest_count(seen: Sequence[Reading]) -> dict[str, int]:
-    """Ideal elements by letter of the deck that has most of each."""
-    out: dict[str, int] = {}
-    for reading in seen:
-        for letter, count in reading.ideal.items():
-            out[letter] = max(count, out.get(letter, 0))
-    return dict(sorted(out.items()))

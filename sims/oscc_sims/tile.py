@@ -136,7 +136,9 @@ def run_tile(
     chosen = options or TileOptions()
     simulator = open_simulator("gnucap")
     prepared = prepare(program)
-    timing = calibrate_write(prepared.card, chosen.settings, simulator)
+    timing = calibrate_write(
+        prepared.card, chosen.settings, simulator, timeout_s=timeout_s
+    )
     tile = build_tile(prepared, stage_name, coordinate, timing, chosen)
     began = clock.monotonic()
     try:
@@ -153,7 +155,7 @@ def run_tile(
     return TileResult(
         tile,
         moved,
-        _pairwise_rad(prepared, tile, chosen.settings, simulator, jobs),
+        _pairwise_rad(prepared, tile, chosen.settings, simulator, (jobs, timeout_s)),
         _circuit_rad(prepared.card, prepared.program.stage(stage_name), tile),
         written,
         _supply_J(prepared.card, tile.deck, plot),
@@ -163,7 +165,11 @@ def run_tile(
 
 
 def calibrate_write(
-    card: Card, settings: Settings, simulator: Simulator | None = None
+    card: Card,
+    settings: Settings,
+    simulator: Simulator | None = None,
+    *,
+    timeout_s: float = TIMEOUT_S,
 ) -> WriteTiming:
     """Free run of one written cell: period, and phase when it is let go.
 
@@ -175,7 +181,7 @@ def calibrate_write(
     deck = _Plain(circuit, text, "gnucap")
     with Children() as children:
         try:
-            plot = tool.run(children, deck, TIMEOUT_S)
+            plot = tool.run(children, deck, timeout_s)
         except SimulatorFault as fault:
             raise ToolError(f"gnucap on the written reference: {fault}.") from fault
     times = _crossings(card, plot, REFERENCE)
@@ -248,12 +254,17 @@ def _pairwise_rad(
     tile: Tile,
     settings: Settings,
     simulator: Simulator,
-    jobs: int,
+    run: tuple[int, float],
 ) -> FloatArray:
-    """Increments of the same targets and dwell from their `pairwise` decks."""
-    timing = calibrate(prepared.card, settings, simulator)
+    """Increments of the same targets and dwell from their `pairwise` decks.
+
+    Args:
+        run: Decks that run side by side, and the time limit of one.
+    """
+    jobs, timeout_s = run
+    timing = calibrate(prepared.card, settings, simulator, timeout_s=timeout_s)
     bench = Bench(
-        prepared, "gnucap", simulator, {False: timing}, "pairwise", TIMEOUT_S, None
+        prepared, "gnucap", simulator, {False: timing}, "pairwise", timeout_s, None
     )
     starts = tile.spec.phi0_rad
     work = [

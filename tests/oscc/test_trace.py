@@ -7,7 +7,7 @@ import torch
 from oscc.errors import RequestError
 from oscc.models.base import build_model
 from oscc.models.config import ModelConfig
-from oscc.trace import forward_with, trace
+from oscc.trace import effective_gain, forward_with, trace
 
 
 def small(family="fsn", update="flow", **changes):
@@ -216,3 +216,14 @@ def test_tokens_of_one_symbol_rest_where_they_are() -> None:
     assert not layer.gain_rad[:4].any()
     assert layer.gain_rad[4].all()
     assert layer.next_rad[:4] == pytest.approx(layer.theta_rad[:4], abs=1e-12)
+
+
+@pytest.mark.parametrize("kind", [torch.float32, torch.float64])
+def test_rest_is_told_in_the_precision_of_the_model(kind: torch.dtype) -> None:
+    """In single precision the direction is rounded a billion times more coarsely."""
+    model = build_model(ModelConfig("kuramoto", k=8, layers=1, heads=2, hidden=8))
+    double = model.to(kind)
+    theta = double.embed(torch.tensor([[5, 5, 5, 5, 7]]))
+    gain = effective_gain(double.coupling_layers()[0].state(theta))[0]
+    assert not gain[:4].any()
+    assert gain[4].all()

@@ -1,5 +1,6 @@
 """Verbs on a build folder: what is written, what is left alone, what is refused."""
 
+import errno
 import fcntl
 import json
 import shutil
@@ -108,6 +109,23 @@ def test_copy_into_another_folder_leaves_the_build(
     again = call("verify", build, "--levels", "ir", "-o", out)
     assert (again.status, "--force" in again.err) == (2, True)
     assert call("verify", build, "--levels", "ir", "-o", out, "--force").status == 0
+
+
+def test_a_full_disk_keeps_the_build_that_stood_there(
+    call: Call, build: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = tmp_path / "other"
+    assert call("verify", build, "--levels", "ir", "-o", other).status == 0
+    before = content(other)
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(shutil, "copytree", full)
+    found = call("verify", build, "--levels", "ir", "-o", other, "--force")
+    assert found.status == 3
+    assert content(other) == before
+    assert not list(tmp_path.glob(".copy.*"))
 
 
 def test_log_lines_are_json_and_not_in_the_manifest(call: Call, build: Path) -> None:
