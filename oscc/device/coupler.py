@@ -124,7 +124,7 @@ def unit_injection_A(
         >>> from oscc.device import load_card
         >>> card = load_card("vo2-two-state-6k")
         >>> both = [unit_injection_A(card, [1], s)[0] for s in (1e-6, 2e-6)]
-        >>> round(abs(both[0] / both[1]), 12)
+        >>> round(float(abs(both[0] / both[1])), 12)
         2.0
     """
     order = require_harmonics(harmonics)
