@@ -6,7 +6,7 @@ PY      := .venv/bin/python
 ROOTS   := oscc netlists backends sims
 WORKERS ?= 2
 FAST    := not slow and not gpu and not cluster
-PYTEST  := $(PY) -m pytest -q -n $(WORKERS) --dist loadfile --timeout 600 --simulators required
+PYTEST  := $(PY) -m pytest -q -n $(WORKERS) --dist loadfile --timeout 600 --simulators required --browser if_available
 
 export NO_MKDOCS_2_WARNING := 1
 

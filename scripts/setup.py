@@ -1,4 +1,4 @@
-"""Set-up of a working copy: virtual environment, locked packages, simulators.
+"""Set-up of a working copy: environment, locked packages, simulators, browser.
 
 Standard library only. A step that is done leaves a stamp, and a stamp is written last,
 so that an interrupted set-up is never taken for a finished one. Everything that the
@@ -22,6 +22,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+import setup_browser
 import setup_packages
 import setup_simulators
 from setup_run import LOG, ROOT, SetupError, say
@@ -132,8 +133,10 @@ def main() -> int:
     parser.add_argument("simulators", choices=("optional", "required", "none"))
     parser.add_argument("--ready", action="store_true", help="only compare, no word")
     given = parser.parse_args()
-    complete = environment_ready(given.kind) and setup_simulators.ready(
-        given.simulators
+    complete = (
+        environment_ready(given.kind)
+        and setup_simulators.ready(given.simulators)
+        and not setup_browser.wanted(given.simulators)
     )
     if given.ready or complete:
         return 0 if complete else 3
@@ -143,6 +146,7 @@ def main() -> int:
         with only_one():
             prepare_environment(given.kind)
             setup_simulators.install(given.simulators)
+            setup_browser.install(given.simulators)
     except SetupError as error:
         say(str(error))
         return 3

@@ -1,8 +1,8 @@
 """Options of the test run: how much of the outside world it must have.
 
 `--simulators required` fails a test whose simulator is missing, `if_available` skips
-it with the reason, `disabled` skips all of them. `--ngspice`, `--gnucap` and
-`--pyspice` override it for one tool.
+it with the reason, `disabled` skips all of them. `--ngspice`, `--gnucap`, `--pyspice`
+and `--browser` override it for one tool.
 """
 
 from __future__ import annotations
@@ -62,10 +62,16 @@ def _pyspice_missing() -> str:
     return ""
 
 
+def _browser_missing() -> str:
+    name = "chromium-headless-shell"
+    return "" if shutil.which(name) else f"{name} is not installed"
+
+
 TOOLS: dict[str, Callable[[], str]] = {
     "ngspice": _program_missing("OSCC_NGSPICE", "ngspice"),
     "gnucap": _program_missing("OSCC_GNUCAP", "gnucap"),
     "pyspice": _pyspice_missing,
+    "browser": _browser_missing,
 }
 
 

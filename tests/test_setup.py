@@ -159,6 +159,29 @@ def test_apt_that_fails_is_told_with_its_last_line(
     assert "Unable to locate" in (tree / "build" / "setup.log").read_text()
 
 
+def test_the_browser_of_the_tests_is_brought_to_root_alone(
+    module: ModuleType,
+    tree: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    browser = importlib.import_module("setup_browser")
+    monkeypatch.setattr(browser, "BROWSER", "no-such-browser")
+    log = tree / "asked"
+    tool(tree, "apt-get", f'echo "$@" >> {log}; exit 100')
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    assert not browser.wanted("required")
+    browser.install("required")
+    assert not log.exists(), "somebody else's system is left alone"
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    assert not browser.wanted("optional"), "the demo needs none"
+    browser.install("required")
+    assert "no-such-browser" in log.read_text()
+    assert "The tests go on without opening" in capsys.readouterr().err
+    tool(tree, "no-such-browser")
+    assert not browser.wanted("required")
+
+
 def test_what_pip_was_told_is_handed_to_uv(
     module: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:

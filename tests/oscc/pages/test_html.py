@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 from html.parser import HTMLParser
 from pathlib import Path
@@ -229,9 +228,8 @@ def test_large_program_stays_below_the_limit() -> None:
     assert "300 of" in shown
 
 
+@pytest.mark.browser
 def test_a_browser_shows_it_without_a_fault(page: str, tmp_path: Path) -> None:
-    if shutil.which(BROWSER) is None:
-        pytest.skip(f"{BROWSER} is not installed")
     path = tmp_path / "report.html"
     path.write_text(page, encoding="utf-8")
     done = subprocess.run(
