@@ -4,10 +4,12 @@
     python benchmarks/models_study.py            # the tables of what has been run
 
 Runs are those of examples/train/, at context 256, with other updates and ablations.
-They are kept in build/models-study, one file a run; an interrupted run goes on where it
-was. Every worker has one thread. The table says how many seeds each row has. Results
-are written when all runs that were asked for are there; to their usual place only when
-those are all variants with at least three seeds.
+Checkpoints are kept in build/models-study, and the figures of every finished run in
+benchmarks/results/models-study/, one file a run. An interrupted run goes on where it
+was; a finished one is not repeated (remove its file for that). Every worker has one
+thread. The table says how many seeds each row has. Results are written when all runs
+that were asked for are there; to their usual place only when those are all variants
+with at least three seeds.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from oscc.verbs.train import METRICS_FORMAT
 
 ROOT = Path(__file__).parent.parent
 RUNS = ROOT / "build" / "models-study"
+FIGURES = ROOT / "benchmarks" / "results" / "models-study"
 OUT = ROOT / "benchmarks" / "results" / "models_study.json"
 RECIPES = ROOT / "examples" / "train"
 FORMAT = "oscc.study-run/1"
@@ -81,24 +84,24 @@ def recipe(name: str) -> tuple[str, dict[str, Any]]:
     return family, {**chosen, "context": CONTEXT, "steps": steps, **changes}
 
 
-def run_one(name: str, seed: int, folder: Path) -> Path:
+def run_one(name: str, seed: int) -> Path:
     """Train and measure one variant; the result's path. Done work is not repeated."""
     import torch
 
     from oscc.verbs.train import train
 
     torch.set_num_threads(1)
-    path = folder / f"{name}-s{seed}.json"
+    path = FIGURES / f"{name}-s{seed}.json"
     if path.exists():
         return path
-    checkpoint = folder / f"{name}-s{seed}.safetensors"
+    checkpoint = RUNS / f"{name}-s{seed}.safetensors"
     if not checkpoint.with_suffix(".metrics.json").exists():
         family, overrides = recipe(name)
         update = overrides.pop("update", "")
         train(
             family,
             update,
-            out=folder,
+            out=RUNS,
             name=checkpoint.stem,
             seed=seed,
             overrides=overrides,
@@ -170,10 +173,11 @@ def summary(layer: Mapping[str, Any]) -> dict[str, Any]:
 
 def run_all(names: Sequence[str], seeds: Sequence[int], jobs: int) -> None:
     """Every run that is not there yet, in worker processes of one thread each."""
-    RUNS.mkdir(parents=True, exist_ok=True)
+    for folder in (RUNS, FIGURES):
+        folder.mkdir(parents=True, exist_ok=True)
     work = [(name, seed) for seed in seeds for name in names]
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-        waiting = {pool.submit(run_one, n, s, RUNS): f"{n}, seed {s}" for n, s in work}
+        waiting = {pool.submit(run_one, n, s): f"{n}, seed {s}" for n, s in work}
         for done in as_completed(waiting):
             print(f"{waiting[done]}: {done.result().name}", flush=True)
 
@@ -259,10 +263,10 @@ def main() -> None:
     if given.run:
         run_all(names, seeds, given.jobs)
     whole = set(names) == set(VARIANTS) and len(seeds) >= len(SEEDS)
-    wanted = [RUNS / f"{name}-s{seed}.json" for name in names for seed in seeds]
+    wanted = [FIGURES / f"{name}-s{seed}.json" for name in names for seed in seeds]
     there = [read_json(path, FORMAT) for path in wanted if path.exists()]
     if not there:
-        print(f"No run in {RUNS.relative_to(ROOT)} yet; --run does them.")
+        print(f"No run in {FIGURES.relative_to(ROOT)} yet; --run does them.")
         return
     rows = table(there)
     show(rows)

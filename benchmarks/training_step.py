@@ -24,7 +24,6 @@ import torch
 from torch.nn import functional
 
 from oscc.files import dump_json, write_atomic
-from oscc.models import phase
 from oscc.models.base import build_model
 from oscc.models.config import ModelConfig
 from oscc.models.host import lift
@@ -154,11 +153,10 @@ def peak(way: str, tokens: int) -> dict[str, Any]:
     """Peak memory of one step in this process, above what it held before."""
     config = ModelConfig("fsn", "euler", layers=1, context=tokens)
     layer = build_model(config).coupling_layers()[0]  # type: ignore[operator]
-    phase.FUSED_FROM = 0 if way == "fused" else tokens + 1  # type: ignore[misc]
-    _one(layer, torch.randn(1, 8, config.k))  # loads what torch loads once
+    _one(layer, torch.randn(1, 8, config.k), way)  # loads what torch loads once
     Path("/proc/self/clear_refs").write_text("5")  # the peak starts anew from here
     before = _held("VmRSS")
-    _one(layer, torch.randn(1, tokens, config.k))
+    _one(layer, torch.randn(1, tokens, config.k), way)
     return {
         "way": way,
         "tokens": tokens,
@@ -174,9 +172,9 @@ def _held(name: str) -> int:
     return next(int(line.split()[1]) for line in lines if line.startswith(f"{name}:"))
 
 
-def _one(layer: Any, theta: torch.Tensor) -> None:
+def _one(layer: Any, theta: torch.Tensor, way: str) -> None:
     theta.requires_grad_()
-    layer.couple(layer.state(theta, False)).square().sum().backward()
+    layer.couple(layer.state(theta, way == "explicit")).square().sum().backward()
 
 
 def _difference(layer: Any, tokens: int) -> float:
@@ -185,7 +183,8 @@ def _difference(layer: Any, tokens: int) -> float:
     with torch.no_grad():
         features = lift(theta)
         wanted = layer.fields(layer.score(theta, features), theta)[0]
-        found = layer.fused_fields(*layer.score.projections(theta, features), theta)[0]
+        projections = layer.score.projections(theta, features)
+        found = layer.fused_fields(*projections, features)[0]
     return float((wanted - found).abs().max())
 
 

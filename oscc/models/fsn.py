@@ -7,8 +7,8 @@ from torch import nn
 
 from oscc.models.base import Coefficients
 from oscc.models.config import ModelConfig
-from oscc.models.fused import route_sums
-from oscc.models.host import Draws
+from oscc.models.fused import causal_sums
+from oscc.models.host import Draws, lift
 from oscc.models.kuramoto import grouped, ungrouped, weighted
 from oscc.models.phase import PhaseLayer, PhaseModel
 
@@ -68,53 +68,48 @@ class FsnLayer(PhaseLayer):
         """Im and Re of conj(z)^n C_n, shape (N, B, T, k) each."""
         renormalised = self.config.successor == "renormalised"
         shifted = successor_weights(weights, renormalised=renormalised)
-        powers = phasor_powers(theta, self.config.harmonics)
-        flat = [part for pair in powers for part in pair]
-        present, successor = weighted(weights, *flat), weighted(shifted, *flat)
+        cosine, sine = phasor_powers(lift(theta), self.config.harmonics)
+        flat = [*cosine, *sine]
+        real, imag = torch.stack(weighted(weights, *flat)).chunk(2)
+        real1, imag1 = torch.stack(weighted(shifted, *flat)).chunk(2)
+        real, imag = self._scaled(real, imag, 0)
+        real1, imag1 = self._scaled(real1, imag1, 1)
         rows = weights.shape[2]
-        return self._coupled(
-            [(c[:, -rows:], s[:, -rows:]) for c, s in powers], present, successor
+        return _turned_back(
+            cosine[:, :, -rows:], sine[:, :, -rows:], real + real1, imag + imag1
         )
 
     def fused_fields(
-        self, query: torch.Tensor, key: torch.Tensor, theta: torch.Tensor
+        self, query: torch.Tensor, key: torch.Tensor, features: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """As `fields`, without the matrix of the weights."""
-        powers = phasor_powers(theta, self.config.harmonics)
-        flat = [part for pair in powers for part in pair]
-        values = grouped(query.shape[1], *flat)
-        present, successor, own = route_sums(query, key, values, successor=True)
-        assert successor is not None
+        heads, parts = query.shape[1], 2 * self.config.harmonics
+        cosine, sine = phasor_powers(features, self.config.harmonics)
+        present = torch.cat(self._scaled(cosine, sine, 0))
+        following = torch.cat(self._scaled(cosine, sine, 1))[:, :, 1:]
+        following = nn.functional.pad(following, (0, 0, 0, 1))
         if self.config.successor == "renormalised":
+            values = grouped(heads, torch.cat([present, following]))
+            sums, own = causal_sums(query, key, values, own_too=False)
+            sums, later = sums.chunk(2, -1)
             rest = 1 - own
-            rest = torch.where(rest > _ALONE, rest, torch.ones_like(rest))
-            successor = successor / rest
-        parts = len(flat)
-        return self._coupled(
-            powers, ungrouped(present, parts), ungrouped(successor, parts)
+            sums = sums + later / torch.where(rest > _ALONE, rest, torch.ones_like(own))
+        else:  # one sum for both routes: their coefficients do not depend on t
+            values = grouped(heads, present + following)
+            sums, own = causal_sums(query, key, values, own_too=False)
+        width = features.shape[-1] // 2 // heads
+        own = own[..., 0].transpose(1, 2).repeat_interleave(width, -1)
+        return _turned_back(
+            cosine, sine, *(ungrouped(sums, parts) + own * present).chunk(2)
         )
 
-    def _coupled(
-        self,
-        powers: list[tuple[torch.Tensor, torch.Tensor]],
-        present: tuple[torch.Tensor, ...],
-        successor: tuple[torch.Tensor, ...],
+    def _scaled(
+        self, real: torch.Tensor, imag: torch.Tensor, route: int
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Sums of both routes times their coefficients, in the frame of the target."""
-        real = self.gamma * self.alpha.cos()
-        imag = self.gamma * self.alpha.sin()
-        a, b = [], []
-        for n, (cosine, sine) in enumerate(powers):
-            re, im = complex_product(
-                real[n, 0], imag[n, 0], *present[2 * n : 2 * n + 2]
-            )
-            re1, im1 = complex_product(
-                real[n, 1], imag[n, 1], *successor[2 * n : 2 * n + 2]
-            )
-            re, im = re + re1, im + im1
-            a.append(im * cosine - re * sine)
-            b.append(re * cosine + im * sine)
-        return torch.stack(a), torch.stack(b)
+        """Re and Im of w_n x_n, shape (N, B, T, k), w the coefficients of a route."""
+        gamma, alpha = self.gamma[:, route], self.alpha[:, route]
+        w_real, w_imag = gamma * alpha.cos(), gamma * alpha.sin()
+        return complex_product(w_real[:, None, None], w_imag[:, None, None], real, imag)
 
     def coefficients(self) -> Coefficients:
         """Strength and frustration of both routes."""
@@ -132,15 +127,23 @@ class FsnModel(PhaseModel):
     layer_type = FsnLayer
 
 
+def _turned_back(
+    cosine: torch.Tensor, sine: torch.Tensor, real: torch.Tensor, imag: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Im and Re of conj(z)^n C_n from Re and Im of C_n, shape (N, B, T, k) each."""
+    return imag * cosine - real * sine, real * cosine + imag * sine
+
+
 def phasor_powers(
-    theta: torch.Tensor, harmonics: int
-) -> list[tuple[torch.Tensor, torch.Tensor]]:
-    """cos(n theta), sin(n theta) for n = 1..N."""
-    first = (theta.cos(), theta.sin())
+    features: torch.Tensor, harmonics: int
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """cos(n theta), sin(n theta) for n = 1..N from the lift, shape (N, ...) each."""
+    cosine, sine = features.chunk(2, -1)
+    first = (cosine, sine)
     powers = [first]
     for _ in range(1, harmonics):
         powers.append(complex_product(*powers[-1], *first))
-    return powers
+    return torch.stack([c for c, _ in powers]), torch.stack([s for _, s in powers])
 
 
 def complex_product(

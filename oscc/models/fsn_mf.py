@@ -18,7 +18,7 @@ from torch import nn
 from oscc.models.base import LayerState
 from oscc.models.config import ModelConfig
 from oscc.models.fsn import FsnLayer, complex_product, phasor_powers
-from oscc.models.host import Draws, bound_scale
+from oscc.models.host import Draws, bound_scale, lift
 from oscc.models.phase import PhaseModel, StateOf
 
 ORDERS = (1, 2)
@@ -49,7 +49,8 @@ class FsnMfLayer(FsnLayer):
         """Re and Im of f(|Z_m|) Z_m for each order, shape (B, T, M / 2) each."""
         half, out = self.config.modes // 2, []
         scale = 1.0 / math.sqrt(self.config.k)
-        for i, (cosine, sine) in enumerate(phasor_powers(theta, len(ORDERS))):
+        powers = phasor_powers(lift(theta), len(ORDERS))
+        for i, (cosine, sine) in enumerate(zip(*powers, strict=True)):
             re, im = self.mode_in[:, i * half : (i + 1) * half]
             real = (cosine @ re.T - sine @ im.T) * scale
             imag = (sine @ re.T + cosine @ im.T) * scale
@@ -67,13 +68,13 @@ class FsnMfLayer(FsnLayer):
             weighted: Of no effect.
         """
         half, a, b = self.config.modes // 2, [], []
-        powers = phasor_powers(theta, len(ORDERS))
+        cosine, sine = phasor_powers(lift(theta), len(ORDERS))
         for i, (real, imag) in enumerate(self.modes(theta)):
             re, im = self.mode_out[:, :, i * half : (i + 1) * half]
             field_re = real @ re.T - imag @ im.T + self.pin[0, i]
             field_im = imag @ re.T + real @ im.T + self.pin[1, i]
             turned_re, turned_im = complex_product(
-                field_re, field_im, powers[i][0], -powers[i][1]
+                field_re, field_im, cosine[i], -sine[i]
             )
             a.append(turned_im)
             b.append(turned_re)

@@ -1,76 +1,113 @@
-"""Attention on stacked phasors without the matrix of its weights.
+"""Causal attention on stacked phasors, a block of rows at a time.
 
-    present_t   = sum_{u<=t} A_tu y_u
-    successor_t = sum_{u<t}  A_tu y_{u+1} = sum_{u<=t} A_tu y_{u+1} - A_tt y_{t+1}
+    sums_t = sum_{u<=t} A_tu y_u,   A = softmax over u <= t of query_t . key_u
 
-Both come from one call of scaled_dot_product_attention. So does A_tt: one more key,
-placed before all others, scores for token t what t scores for itself, and its value is
-an indicator. With p the weight it draws, A_tt = p / (1 - p), and every other sum is
-1 / (1 - p) too small; p lies in (0, 1/2], so nothing cancels.
+The weights are formed for one block of rows after the other, for the columns that the
+rows can see, and formed again for the gradient: memory grows with T, not with T^2.
+Coupling to the successor needs the sum over u < t with y_{u+1} for y_u, and A_tt beside
+it: the own key may not bring in what comes after the token, not even its rounding.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any
 
 import torch
-from torch.nn import functional
 
-FUSED_FROM = 384  # tokens; below, the explicit weights are faster (benchmarks)
-
-
-class RouteSums(NamedTuple):
-    """Sums over the read tokens, (B, H, T, W) each, and A_tt, (B, H, T, 1)."""
-
-    present: torch.Tensor
-    successor: torch.Tensor | None
-    own: torch.Tensor
+ROWS = 32  # of a block: few masked columns, and not too many calls (measured)
 
 
-def route_sums(
-    query: torch.Tensor, key: torch.Tensor, values: torch.Tensor, *, successor: bool
-) -> RouteSums:
-    """Weighted sums of both routes from queries, keys and values.
+def causal_sums(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    values: torch.Tensor,
+    *,
+    own_too: bool = True,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Weighted sums of the values, and the weight of the own key.
 
     Args:
         query: Scaled queries, shape (B, H, T, w).
         key: Keys, shape (B, H, T, w).
         values: What is summed, shape (B, H, T, W).
-        successor: Whether to sum over the successors too.
+        own_too: Whether the own key takes part in the sum, or the earlier ones alone.
 
     Returns:
-        `present`, `successor` (None if not asked for) and the weight A_tt.
+        Sums (B, H, T, W) and A_tt (B, H, T, 1), differentiable once.
 
-    Source: derived above; tested against the explicit weights.
+    Source: Dao et al., arXiv 2205.14135 (recomputing the weights for the gradient, and
+    the row sums of P dP as those of out dout); tested against the explicit weights.
 
     Example:
         >>> one = torch.ones(1, 1, 2, 1)
-        >>> route_sums(one, one, one, successor=True).own.flatten().round(decimals=4)
+        >>> causal_sums(one, one, one)[1].flatten()
         tensor([1.0000, 0.5000])
     """
-    following = torch.cat([values[:, :, 1:], torch.zeros_like(values[:, :, :1])], 2)
-    stacked = torch.cat([values, following], -1) if successor else values
-    wide, asked = stacked.shape[-1], query.shape[-1]
-    size = max(wide, asked) + 1  # equal widths, which the fused kernels ask for
-    own_score = (query * key).sum(-1, keepdim=True)
-    queries = functional.pad(
-        torch.cat([query, own_score], -1), (0, size - asked - 1, 1, 0)
+    found: tuple[torch.Tensor, torch.Tensor] = _CausalSums.apply(  # type: ignore[no-untyped-call]
+        query, key, values, own_too
     )
-    keys = functional.pad(key, (0, size - asked, 1, 0)) + _sink(key, size, asked)
-    padded = functional.pad(stacked, (0, size - wide, 1, 0))
-    out = functional.scaled_dot_product_attention(
-        queries, keys, padded + _sink(key, size, wide), is_causal=True, scale=1.0
-    )[:, :, 1:]
-    drawn = out[..., wide : wide + 1]
-    sums, own = out[..., :wide] / (1 - drawn), drawn / (1 - drawn)
-    if not successor:
-        return RouteSums(sums, None, own)
-    present, later = sums.chunk(2, -1)
-    return RouteSums(present, later - own * following, own)
+    return found
 
 
-def _sink(key: torch.Tensor, size: int, place: int) -> torch.Tensor:
-    """One at the given coordinate of the key placed first, else 0."""
-    out = key.new_zeros(key.shape[2] + 1, size)
-    out[0, place] = 1.0
-    return out
+class _CausalSums(torch.autograd.Function):
+    """Sums and own weights, with a gradient that forms the weights again."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        query: torch.Tensor,
+        key: torch.Tensor,
+        values: torch.Tensor,
+        own_too: bool,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        q, k, v = (part.flatten(0, 1) for part in (query, key, values))
+        sums, own = torch.empty_like(v), q.new_empty(*q.shape[:2], 1)
+        for rows, seen in _blocks(q.shape[1]):
+            weights = _weights(q[:, rows], k[:, seen])
+            own[:, rows, 0] = _diagonal(weights)
+            if not own_too:
+                _diagonal(weights).zero_()
+            sums[:, rows] = torch.bmm(weights, v[:, seen])
+        ctx.save_for_backward(q, k, v, sums, own)
+        ctx.lead, ctx.own_too = query.shape[:2], own_too
+        return sums.view(values.shape), own.view(*ctx.lead, -1, 1)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+        q, k, v, sums, own = ctx.saved_tensors
+        by_sums, by_own = (part.flatten(0, 1) for part in grads)
+        level = (by_sums * sums).sum(-1, keepdim=True) + by_own * own
+        by_q, by_k, by_v = torch.empty_like(q), torch.zeros_like(k), torch.zeros_like(v)
+        for rows, seen in _blocks(q.shape[1]):
+            weights = _weights(q[:, rows], k[:, seen])
+            by_score = torch.bmm(by_sums[:, rows], v[:, seen].mT)
+            if not ctx.own_too:
+                _diagonal(by_score).zero_()
+            _diagonal(by_score).add_(by_own[:, rows, 0])
+            by_score.sub_(level[:, rows]).mul_(weights)
+            if not ctx.own_too:
+                _diagonal(weights).zero_()
+            by_v[:, seen].baddbmm_(weights.mT, by_sums[:, rows])
+            by_q[:, rows] = torch.bmm(by_score, k[:, seen])
+            by_k[:, seen].baddbmm_(by_score.mT, q[:, rows])
+        return *(x.view(*ctx.lead, *x.shape[1:]) for x in (by_q, by_k, by_v)), None
+
+
+def _blocks(tokens: int) -> list[tuple[slice, slice]]:
+    """Rows of each block and the columns that they see."""
+    lasts = [min(first + ROWS, tokens) for first in range(0, tokens, ROWS)]
+    return [(slice(last - (last - 1) % ROWS - 1, last), slice(last)) for last in lasts]
+
+
+def _weights(query: torch.Tensor, key: torch.Tensor) -> torch.Tensor:
+    """Softmax over the columns up to the own one; the rows are the last columns."""
+    scores = torch.bmm(query, key.mT)
+    rows = query.shape[1]
+    future = torch.full((rows, rows), -torch.inf, dtype=query.dtype).triu_(1)
+    scores[:, :, -rows:] += future
+    return torch.softmax(scores, -1)
+
+
+def _diagonal(weights: torch.Tensor) -> torch.Tensor:
+    """Entries of each row with itself; the rows are the last columns."""
+    return weights[:, :, -weights.shape[1] :].diagonal(dim1=-2, dim2=-1)

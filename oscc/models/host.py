@@ -146,9 +146,12 @@ class Score(nn.Module):
         reading, read = self.gates(features)
         position = torch.arange(first, first + tokens, dtype=theta.dtype)[:, None]
         phase = theta + self.drift * position
-        asked = phase if self.offset is None else phase + self.offset
-        query = self._grouped(reading, asked)
-        key = self._grouped(read, phase)
+        turned = (phase.cos(), phase.sin())
+        key = self._grouped(read, turned)
+        if self.offset is not None:
+            asked = phase + self.offset
+            turned = (asked.cos(), asked.sin())
+        query = self._grouped(reading, turned)
         scale = self.sharpness / math.sqrt(k // self.heads)
         return query * scale[:, None, None], key
 
@@ -160,9 +163,11 @@ class Score(nn.Module):
         future = torch.ones(tokens, tokens, dtype=torch.bool).triu(1)
         return scores.masked_fill(future, -torch.inf).softmax(-1)
 
-    def _grouped(self, gate: torch.Tensor, phase: torch.Tensor) -> torch.Tensor:
-        pair = torch.stack([gate * phase.cos(), gate * phase.sin()], -1)
-        return pair.reshape(*phase.shape[:2], self.heads, -1).transpose(1, 2)
+    def _grouped(
+        self, gate: torch.Tensor, turned: tuple[torch.Tensor, torch.Tensor]
+    ) -> torch.Tensor:
+        pair = torch.stack([gate * part for part in turned], -1)
+        return pair.reshape(*gate.shape[:2], self.heads, -1).transpose(1, 2)
 
 
 def _drift(config: ModelConfig) -> torch.Tensor:

@@ -7,7 +7,7 @@ from torch import nn
 
 from oscc.models.base import Coefficients
 from oscc.models.config import ModelConfig
-from oscc.models.fused import route_sums
+from oscc.models.fused import causal_sums
 from oscc.models.host import Draws, lift
 from oscc.models.phase import PhaseLayer, PhaseModel
 
@@ -33,22 +33,22 @@ class KuramotoLayer(PhaseLayer):
         self, weights: torch.Tensor, theta: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Im and Re of conj(z) C, shape (1, B, T, k) each."""
-        real, imag = weighted(weights, *self._values(theta))
-        return _turned(real, imag, theta[:, -weights.shape[2] :])
+        features = lift(theta)
+        real, imag = weighted(weights, *self._values(features))
+        return _turned(real, imag, features[:, -weights.shape[2] :])
 
     def fused_fields(
-        self, query: torch.Tensor, key: torch.Tensor, theta: torch.Tensor
+        self, query: torch.Tensor, key: torch.Tensor, features: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """As `fields`, without the matrix of the weights."""
-        values = grouped(query.shape[1], *self._values(theta))
-        sums = route_sums(query, key, values, successor=False)
-        real, imag = ungrouped(sums.present, 2)
-        return _turned(real, imag, theta)
+        values = grouped(query.shape[1], torch.stack(self._values(features)))
+        real, imag = ungrouped(causal_sums(query, key, values)[0], 2)
+        return _turned(real, imag, features)
 
-    def _values(self, theta: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        if self.projection is None:
-            return theta.cos(), theta.sin()
-        real, imag = (lift(theta) @ self.projection.T).chunk(2, -1)
+    def _values(self, features: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        if self.projection is not None:
+            features = features @ self.projection.T
+        real, imag = features.chunk(2, -1)
         return real, imag
 
     def coefficients(self) -> Coefficients:
@@ -80,37 +80,37 @@ def weighted(weights: torch.Tensor, *parts: torch.Tensor) -> tuple[torch.Tensor,
         >>> weighted(torch.ones(1, 1, 1, 2), torch.ones(1, 2, 3))[0].tolist()
         [[[2.0, 2.0, 2.0]]]
     """
-    return ungrouped(weights @ grouped(weights.shape[1], *parts), len(parts))
+    summed = weights @ grouped(weights.shape[1], torch.stack(parts))
+    return tuple(ungrouped(summed, len(parts)).unbind(0))
 
 
-def grouped(heads: int, *parts: torch.Tensor) -> torch.Tensor:
-    """Parts beside each other, cut by head: (B, T, k) each -> (B, H, T, P k / H).
+def grouped(heads: int, parts: torch.Tensor) -> torch.Tensor:
+    """Parts beside each other, cut by head: (P, B, T, k) -> (B, H, T, P k / H).
 
     Example:
-        >>> grouped(2, torch.ones(1, 3, 4), torch.zeros(1, 3, 4)).shape
+        >>> grouped(2, torch.ones(2, 1, 3, 4)).shape
         torch.Size([1, 2, 3, 4])
     """
-    batch, tokens, _ = parts[0].shape
-    stacked = torch.stack(parts, 2).reshape(batch, tokens, len(parts), heads, -1)
-    return stacked.permute(0, 3, 1, 2, 4).reshape(batch, heads, tokens, -1)
+    _, batch, tokens, _ = parts.shape
+    cut = parts.reshape(len(parts), batch, tokens, heads, -1)
+    return cut.permute(1, 3, 2, 0, 4).reshape(batch, heads, tokens, -1)
 
 
-def ungrouped(summed: torch.Tensor, parts: int) -> tuple[torch.Tensor, ...]:
-    """Inverse of `grouped`, (B, H, T, P k / H) -> P times (B, T, k).
+def ungrouped(summed: torch.Tensor, parts: int) -> torch.Tensor:
+    """Inverse of `grouped`, (B, H, T, P k / H) -> (P, B, T, k).
 
     Example:
-        >>> ungrouped(torch.ones(1, 2, 3, 4), 2)[0].shape
-        torch.Size([1, 3, 4])
+        >>> ungrouped(torch.ones(1, 2, 3, 4), 2).shape
+        torch.Size([2, 1, 3, 4])
     """
     batch, heads, tokens, wide = summed.shape
-    out = summed.reshape(batch, heads, tokens, parts, wide // parts)
-    joined = out.permute(3, 0, 2, 1, 4).reshape(parts, batch, tokens, -1)
-    return tuple(joined.unbind(0))
+    cut = summed.reshape(batch, heads, tokens, parts, wide // parts)
+    return cut.permute(3, 0, 2, 1, 4).flatten(-2)
 
 
 def _turned(
-    real: torch.Tensor, imag: torch.Tensor, theta: torch.Tensor
+    real: torch.Tensor, imag: torch.Tensor, features: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Im and Re of conj(z) C, shape (1, B, T, k) each."""
-    cosine, sine = theta.cos(), theta.sin()
+    cosine, sine = features.chunk(2, -1)
     return (imag * cosine - real * sine)[None], (real * cosine + imag * sine)[None]

@@ -13,7 +13,6 @@ from torch import nn
 from oscc.models.base import Advance, Coefficients, LayerState
 from oscc.models.config import ModelConfig
 from oscc.models.flow_training import flow_increment
-from oscc.models.fused import FUSED_FROM
 from oscc.models.host import Draws, FeedForward, PhaseMap, Score, bound_scale, lift
 
 StateOf = Callable[[torch.Tensor, bool], LayerState]
@@ -71,14 +70,14 @@ class PhaseLayer(nn.Module, ABC):
 
     @abstractmethod
     def fused_fields(
-        self, query: torch.Tensor, key: torch.Tensor, theta: torch.Tensor
+        self, query: torch.Tensor, key: torch.Tensor, features: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """As `fields`, without the matrix of the weights.
 
         Args:
             query: Scaled queries, shape (B, H, T, 2d).
             key: Keys, shape (B, H, T, 2d).
-            theta: Phases, shape (B, T, k).
+            features: Lift of the phases, shape (B, T, 2k).
         """
 
     @abstractmethod
@@ -94,16 +93,17 @@ class PhaseLayer(nn.Module, ABC):
 
         Args:
             theta: Unwrapped phases, shape (B, T, k).
-            weighted: Whether the attention weights are wanted; without them long
-                inputs need memory that grows with T alone.
+            weighted: Whether the attention weights are wanted; without them the
+                step is faster, and needs memory that grows with T alone.
         """
         features = lift(theta)
-        if weighted or theta.shape[1] < FUSED_FROM:
+        if weighted:
             weights = self.score(theta, features)
             fields = self.fields(weights, theta)
         else:
             weights = theta.new_empty(0)
-            fields = self.fused_fields(*self.score.projections(theta, features), theta)
+            projections = self.score.projections(theta, features)
+            fields = self.fused_fields(*projections, features)
         value = self.value(features)
         return self.gained(LayerState(theta, weights, *fields, value))
 

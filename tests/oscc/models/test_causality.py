@@ -6,6 +6,8 @@ import torch
 from oscc.models.base import build_model
 from oscc.models.config import ModelConfig
 from oscc.models.fsn import FsnLayer
+from oscc.models.fused import causal_sums
+from oscc.models.phase import couple
 
 TOKENS = 12
 
@@ -22,24 +24,39 @@ def random_model(family, update):
     return model
 
 
-def largest_leak(model):
+def largest_leak(model, advance=None):
     """Largest change of a logit before position p when all from p on changes."""
     tokens = torch.arange(TOKENS)[None] % 7
     worst = 0.0
     with torch.no_grad():
-        before = model(tokens)
+        before = model(tokens, advance)
         for p in range(1, TOKENS):
             changed = tokens.clone()
             changed[0, p:] = 7 + (changed[0, p:] * 3) % 13
-            leak = (model(changed)[:, :p] - before[:, :p]).abs().max()
+            leak = (model(changed, advance)[:, :p] - before[:, :p]).abs().max()
             worst = max(worst, float(leak))
     return worst
+
+
+def traced(model):
+    """The step from explicit weights, as a trace takes it."""
+    return lambda index, state: couple(model.config, state)
 
 
 @pytest.mark.parametrize("family", ["kuramoto", "fsn"])
 @pytest.mark.parametrize("update", ["flow", "euler"])
 def test_no_logit_depends_on_a_later_symbol(family, update):
-    assert largest_leak(random_model(family, update)) == 0.0
+    model = random_model(family, update)
+    assert largest_leak(model) == 0.0
+    assert largest_leak(model, traced(model)) == 0.0
+
+
+def test_own_key_in_the_sum_of_the_successors_is_caught(monkeypatch):
+    def kept_too(query, key, values, *, own_too):
+        return causal_sums(query, key, values)
+
+    monkeypatch.setattr("oscc.models.fsn.causal_sums", kept_too)
+    assert largest_leak(random_model("fsn", "euler")) > 1e-6
 
 
 def rolled(weights, *, renormalised):
@@ -55,7 +72,8 @@ def kept(weights, *, renormalised):
 @pytest.mark.parametrize("mutant", [rolled, kept])
 def test_mutants_of_the_successor_route_are_caught(mutant, monkeypatch):
     monkeypatch.setattr("oscc.models.fsn.successor_weights", mutant)
-    assert largest_leak(random_model("fsn", "euler")) > 1e-6
+    model = random_model("fsn", "euler")
+    assert largest_leak(model, traced(model)) > 1e-6
 
 
 def test_the_mutant_is_used_at_all():

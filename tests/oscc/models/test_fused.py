@@ -5,8 +5,9 @@ import torch
 
 from oscc.models.base import build_model
 from oscc.models.config import ModelConfig
-from oscc.models.fused import route_sums
+from oscc.models.fused import causal_sums
 from oscc.models.host import lift
+from oscc.models.phase import couple
 
 TOKENS = 33
 
@@ -38,7 +39,7 @@ def test_fused_fields_are_those_of_the_explicit_weights(family, changes):
     with torch.no_grad():
         features = lift(theta)
         wanted = layer.fields(layer.score(theta, features), theta)
-        found = layer.fused_fields(*layer.score.projections(theta, features), theta)
+        found = layer.fused_fields(*layer.score.projections(theta, features), features)
     for one, other in zip(found, wanted, strict=True):
         # sums of 33 terms of size one; renormalised rows divide by down to 1e-2
         assert (one - other).abs().max() <= (1e-12 if not changes else 1e-10)
@@ -49,7 +50,9 @@ def test_single_precision_agrees_to_its_rounding():
     with torch.no_grad():
         features = lift(theta)
         wanted = layer.fields(layer.score(theta, features), theta)[0]
-        found = layer.fused_fields(*layer.score.projections(theta, features), theta)[0]
+        found = layer.fused_fields(*layer.score.projections(theta, features), features)[
+            0
+        ]
     # four terms of size 1.3 each, softmax scores of size 10 rounded to 1e-6
     assert (found - wanted).abs().max() <= 2e-5
 
@@ -61,7 +64,7 @@ def test_gradients_are_those_of_the_explicit_weights():
         x = theta.clone().requires_grad_()
         features = lift(x)
         if fused:
-            a, b = layer.fused_fields(*layer.score.projections(x, features), x)
+            a, b = layer.fused_fields(*layer.score.projections(x, features), features)
         else:
             a, b = layer.fields(layer.score(x, features), x)
         layer.zero_grad()
@@ -79,23 +82,47 @@ def test_weight_of_the_own_key_survives_extreme_scores():
         torch.ones(3, 3, dtype=torch.bool).triu(1), -torch.inf
     )
     wanted = scores.softmax(-1).diagonal(dim1=-2, dim2=-1)
-    found = route_sums(query, key, key, successor=True).own[..., 0]
+    found = causal_sums(query, key, key)[1][..., 0]
     assert (found / wanted - 1).abs().max() <= 1e-12
 
 
-def test_long_inputs_take_the_fused_way_and_give_the_same(monkeypatch):
+def test_what_trains_takes_the_fused_way_and_gives_what_traces_do():
     sizes = {"k": 12, "heads": 3, "layers": 2, "hidden": 4, "context": TOKENS}
     model = build_model(ModelConfig("fsn", "euler", **sizes), seed=2).double()
-    tokens = torch.arange(TOKENS)[None]
+    tokens, weights = torch.arange(TOKENS)[None], []
+
+    def advance(number, state):
+        weights.append(state.weights.shape)
+        return couple(model.config, state)
+
     with torch.no_grad():
-        wanted = model(tokens)
-        monkeypatch.setattr("oscc.models.phase.FUSED_FROM", TOKENS)
-        calls = []
+        wanted = model(tokens, advance)
         layer = model.coupling_layers()[0]
-        original = layer.fused_fields
-        monkeypatch.setattr(
-            layer, "fused_fields", lambda *x: calls.append(1) or original(*x)
-        )
+        assert layer.state(model.embed(tokens), False).weights.numel() == 0
         found = model(tokens)
-    assert calls == [1]
+    assert weights == [(1, 3, TOKENS, TOKENS)] * 2
     assert (found - wanted).abs().max() <= 1e-10
+
+
+@pytest.mark.parametrize("own_too", [True, False])
+@pytest.mark.parametrize("tokens", [1, 63, 64, 65, 130])
+def test_any_number_of_tokens_fills_its_blocks(tokens, own_too):
+    generator = torch.Generator().manual_seed(tokens)
+    parts = [
+        torch.randn(2, 3, tokens, width, generator=generator, dtype=torch.float64)
+        for width in (4, 4, 6)
+    ]
+    query, key, values = (part.requires_grad_() for part in parts)
+    found = causal_sums(query, key, values, own_too=own_too)
+    scores = query @ key.transpose(-1, -2)
+    future = torch.ones(tokens, tokens, dtype=torch.bool).triu(1)
+    weights = scores.masked_fill(future, -torch.inf).softmax(-1)
+    own = weights.diagonal(dim1=-2, dim2=-1)[..., None]
+    wanted = (weights if own_too else weights.tril(-1)) @ values, own
+    for one, other in zip(found, wanted, strict=True):
+        assert (one - other).abs().max() <= 1e-13
+    upstream = [torch.randn(x.shape, generator=generator).double() for x in wanted]
+    found = torch.autograd.grad(found, parts, upstream, allow_unused=True)
+    wanted = torch.autograd.grad(wanted, parts, upstream)
+    for one, other in zip(found, wanted, strict=True):
+        assert (one - other).abs().max() <= 1e-12
