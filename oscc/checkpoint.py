@@ -1,4 +1,4 @@
-"""Checkpoints: write, read, diagnose.
+"""Checkpoints: write and read.
 
 A checkpoint is a safetensors file with the metadata `format`, `family`, `update`,
 `config` and `vocabulary`. Files that torch.save wrote are read too, given the model
@@ -51,16 +51,6 @@ class LoadedCheckpoint:
         return self.model.config
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
-    """One finding of a diagnosis; `mend` is empty where nothing is to be done."""
-
-    name: str
-    ok: bool
-    detail: str
-    mend: str = ""
-
-
 def save_checkpoint(
     path: Path, model: nn.Module, config: ModelConfig, vocabulary: Vocabulary
 ) -> None:
@@ -108,76 +98,21 @@ def load_checkpoint(
     """
     path = Path(path)
     weights = read_weights(path, key)
-    config, vocabulary, notes = _description(path, weights, model_config)
+    config, vocabulary, notes = describe(path, weights, model_config)
     model = _fill(path, config, weights)
     return LoadedCheckpoint(
         model, vocabulary, sha256_file(path), (*weights.notes, *notes)
     )
 
 
-def diagnose_checkpoint(
-    path: Path,
-    key: str | None = None,
-    model_config: Mapping[str, Any] | None = None,
-) -> list[Check]:
-    """What is sound and what is wrong with a checkpoint, in the order it is read.
-
-    The list ends with the first fault; later checks need what it lacks.
-
-    Returns:
-        One entry a check; notes (such as an Euler update) are entries that are ok.
-    """
-    path = Path(path)
-    found: list[Check] = []
-    try:
-        weights = read_weights(path, key)
-        found.append(
-            Check("checkpoint.file", True, f"{len(weights.arrays)} finite tensors")
-        )
-        found += [Check("checkpoint.note", True, note) for note in weights.notes]
-        config, vocabulary, notes = _description(path, weights, model_config)
-        detail = f"{config.family}, update {config.update}, context {config.context}"
-        found.append(Check("checkpoint.model", True, detail))
-        found += [Check("checkpoint.note", True, note) for note in notes]
-        detail = f"{len(vocabulary.characters)} characters"
-        found.append(Check("checkpoint.vocabulary", True, detail))
-        _fill(path, config, weights)
-    except RequestError as error:
-        names = ("file", "model", "tensors")
-        done = {check.name for check in found}
-        name = next(n for n in names if f"checkpoint.{n}" not in done)
-        detail, _, mend = str(error).partition(". ")
-        found.append(Check(f"checkpoint.{name}", False, detail, mend))
-        return found
-    found.append(Check("checkpoint.tensors", True, "names and shapes fit the model"))
-    found += _lowering(config)
-    if config.update == "euler":
-        found.append(
-            Check(
-                "checkpoint.note",
-                True,
-                "trained with Euler steps: hardware runs it as probe; as a flow it is "
-                "another model",
-            )
-        )
-    return found
-
-
-def _lowering(config: ModelConfig) -> list[Check]:
-    """A note on what cannot become oscillators; the checkpoint is sound without it."""
-    from oscc.lower.program import require_lowering
-
-    try:
-        require_lowering(config.family, config.values)
-    except RequestError as error:
-        return [Check("checkpoint.note", True, str(error))]
-    return []
-
-
-def _description(
+def describe(
     path: Path, weights: Weights, model_config: Mapping[str, Any] | None
 ) -> tuple[ModelConfig, Vocabulary, tuple[str, ...]]:
-    """Configuration and vocabulary, from the metadata or the model section."""
+    """Configuration, vocabulary and notes, from the metadata or the model section.
+
+    Raises:
+        RequestError: neither says what model it is, or they contradict each other.
+    """
     metadata = weights.metadata
     written = metadata.get("format", "")
     if written == CHECKPOINT_FORMAT:

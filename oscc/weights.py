@@ -27,6 +27,10 @@ _AVERAGED_NAMES = ("ema", "ema_state_dict", "model_ema", "ema_model")
 _OTHER_NAMES = ("optim", "optimizer", "scheduler", "scaler", "amp")
 _AVERAGED_PREFIX, _TRAINED_PREFIX = "ema_model.", "online_model."
 _COUNTERS = ("initted", "step", "n_averaged", "num_updates")
+DIVERGED = (
+    "A model that has diverged can't be lowered; train again or take an earlier "
+    "checkpoint."
+)
 _IMAGES = {b"\x89PNG": "PNG", b"\xff\xd8\xff": "JPEG", b"GIF8": "GIF"}
 
 
@@ -49,13 +53,14 @@ class _Raw:
     types: Mapping[str, str] = field(default_factory=dict)
 
 
-def read_weights(path: Path, key: str | None = None) -> Weights:
+def read_weights(path: Path, key: str | None = None, *, finite: bool = True) -> Weights:
     """Weights of a checkpoint file of any container we read.
 
     Args:
         path: A safetensors file, or a torch.save file of a state dict or of a
             mapping that holds one.
         key: Which one to take where the file holds several, such as `ema`.
+        finite: Refuse values that are not finite.
 
     Raises:
         RequestError: missing, empty, truncated, foreign, in need of unpickling,
@@ -75,7 +80,10 @@ def read_weights(path: Path, key: str | None = None) -> Weights:
             f"`{path}` holds nothing under the key `{key}`."
             f"{nearest(key, _known_keys(raw))}"
         )
-    return _cast(path, _strip_prefixes(raw))
+    weights = _cast(path, _strip_prefixes(raw))
+    if finite:
+        _require_finite(weights.arrays)
+    return weights
 
 
 def _read(path: Path) -> bytes:
@@ -240,7 +248,6 @@ def _cast(path: Path, raw: _Raw) -> Weights:
         array, kind = _as_float32(path, name, value, raw.types.get(name, ""))
         if kind != "float32":
             cast[kind] = cast.get(kind, 0) + 1
-        _require_finite(name, array)
         arrays[name] = array
     notes = [
         f"{n} tensors stored as {kind}, cast to float32" for kind, n in cast.items()
@@ -264,15 +271,24 @@ def _as_float32(
     return np.array(array, np.float32, order="C", copy=True), kind
 
 
-def _require_finite(name: str, array: npt.NDArray[np.float32]) -> None:
+def _require_finite(arrays: Mapping[str, npt.NDArray[np.float32]]) -> None:
+    for name, array in arrays.items():
+        if fault := non_finite(name, array):
+            raise RequestError(f"{fault}. {DIVERGED}")
+
+
+def non_finite(name: str, array: npt.NDArray[np.float32]) -> str:
+    """What a tensor holds that is not finite, and where first; empty if nothing.
+
+    Example:
+        >>> non_finite("beta", np.array([1.0, np.nan], np.float32))
+        'tensor `beta` holds 1 NaN, first at (1,)'
+    """
     bad = ~np.isfinite(array)
     if not bad.any():
-        return
+        return ""
     first = tuple(int(i) for i in np.argwhere(bad)[0])
     nan = bool(np.isnan(array[first]))
     word = "NaN" if nan else "infinite values"
     count = int(np.isnan(array).sum() if nan else np.isinf(array).sum())
-    raise RequestError(
-        f"tensor `{name}` holds {count} {word}, first at {first}. A model that has "
-        "diverged can't be lowered; train again or take an earlier checkpoint."
-    )
+    return f"tensor `{name}` holds {count} {word}, first at {first}"

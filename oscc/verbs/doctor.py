@@ -298,7 +298,7 @@ def _of_file(
         others = [str(p) for p in path.parent.iterdir()] if path.parent.is_dir() else []
         near = nearest(str(path), [*others, *card_names()])
         raise RequestError(f"`{path}` does not exist.{near}")
-    from oscc.checkpoint import diagnose_checkpoint
+    from oscc.diagnosis import diagnose_checkpoint
 
     found = diagnose_checkpoint(path, key, model_config)
     return [

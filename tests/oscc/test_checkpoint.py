@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from oscc import tensors
-from oscc.checkpoint import diagnose_checkpoint, load_checkpoint, save_checkpoint
+from oscc.checkpoint import load_checkpoint, save_checkpoint
 from oscc.corpus import ASCII
 from oscc.errors import RequestError
 from oscc.models.base import build_model
@@ -285,41 +285,6 @@ def test_integer_tensors_are_not_weights(weights, tmp_path):
     content = {**weights, "mask": torch.ones(3, dtype=torch.int64)}
     message = refused(saved(tmp_path / "c.pt", content), model_config=SECTION)
     assert "tensor `mask` holds int64" in message
-
-
-def test_diagnosis_of_a_sound_and_of_a_damaged_file(model, tmp_path):
-    path = tmp_path / "c.safetensors"
-    save_checkpoint(path, model, CONFIG, ASCII)
-    found = diagnose_checkpoint(path)
-    assert all(check.ok for check in found)
-    assert [c.name for c in found][-1] == "checkpoint.tensors"
-    with torch.no_grad():
-        model.embedding[3, 4] = float("nan")
-    save_checkpoint(path, model, CONFIG, ASCII)
-    (bad,) = diagnose_checkpoint(path)
-    assert not bad.ok
-    assert "`embedding` holds 1 NaN, first at (3, 4)" in bad.detail
-    assert "train again" in bad.mend
-
-
-def test_diagnosis_notes_an_euler_update(tmp_path):
-    config = CONFIG.with_changes(update="euler")
-    path = tmp_path / "c.safetensors"
-    save_checkpoint(path, build_model(config), config, ASCII)
-    found = diagnose_checkpoint(path)
-    assert found[-1].ok
-    assert "probe" in found[-1].detail
-
-
-def test_diagnosis_of_tensors_that_do_not_fit(model, tmp_path):
-    path = tmp_path / "c.safetensors"
-    save_checkpoint(path, model, CONFIG, ASCII)
-    arrays, metadata = tensors.load(path)
-    del arrays["beta"]
-    tensors.save(path, arrays, metadata)
-    last = diagnose_checkpoint(path)[-1]
-    assert (last.name, last.ok) == ("checkpoint.tensors", False)
-    assert "`beta`" in last.detail
 
 
 def test_a9_weights_saved_on_a_gpu(weights, tmp_path):

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from oscc.checkpoint import diagnose_checkpoint, load_checkpoint
+from oscc.checkpoint import load_checkpoint
 from oscc.corpus import standard_library
+from oscc.diagnosis import diagnose_checkpoint
 from oscc.models.config import ModelConfig
 from oscc.models.training import Trainer, TrainingConfig, bits_per_character
 from oscc.verbs.train import default_name
