@@ -78,7 +78,7 @@ def recipe(name: str) -> tuple[str, dict[str, Any]]:
         **msgspec.structs.asdict(found.model),
         **msgspec.structs.asdict(found.train),
     }
-    left_out = ("family", "vocabulary", "resume", "plot")
+    left_out = ("family", "vocabulary", "resume", "device", "plot")
     chosen = {k: v for k, v in fields.items() if v is not None and k not in left_out}
     steps = round(SYMBOLS / (chosen["batch"] * CONTEXT))
     return family, {**chosen, "context": CONTEXT, "steps": steps, **changes}

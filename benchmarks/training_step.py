@@ -115,7 +115,7 @@ def coupling(harmonics: int, update: str) -> Callable[[], None]:
 
     def step() -> None:
         theta.grad = None
-        layer.couple(layer.state(theta)).square().sum().backward()
+        layer.couple(layer.state(theta, False)).square().sum().backward()
 
     return step
 

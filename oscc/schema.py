@@ -142,6 +142,7 @@ class Train(_Section, frozen=True):
     gain_error: NotNegative | None = None
     weight_bits: Natural | None = None
     resume: bool = True
+    device: Literal["auto", "cpu", "cuda"] = "auto"
     plot: bool = False
 
 

@@ -43,6 +43,7 @@ PARAMETERS = {
         "steps",
         "overrides",
         "resume",
+        "device",
         "force",
         "command",
         "progress",

@@ -16,7 +16,9 @@ from oscc.errors import RequestError
 if TYPE_CHECKING:
     from oscc.models.training import Progress as Standing
 
-_NOT_OVERRIDES = ("family", "update", "vocabulary", "steps", "resume", "plot")
+_NOT_OVERRIDES = (
+    *("family", "update", "vocabulary", "steps", "resume", "device", "plot"),
+)
 
 
 @verb_command(
@@ -66,6 +68,7 @@ def command(run: Run, text: Path | None, name: str | None) -> None:
         steps=run.config.train.steps,
         overrides=_overrides(run),
         resume=run.config.train.resume,
+        device=run.config.train.device,
         force=run.force,
         progress=lambda standing: _tell(bar, standing),
     )

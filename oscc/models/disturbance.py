@@ -114,4 +114,4 @@ def quantised(weights: torch.Tensor, bits: int) -> torch.Tensor:
 
 
 def _normal(rng: np.random.Generator, like: torch.Tensor) -> torch.Tensor:
-    return torch.from_numpy(rng.standard_normal(tuple(like.shape))).to(like.dtype)
+    return torch.from_numpy(rng.standard_normal(tuple(like.shape))).to(like)

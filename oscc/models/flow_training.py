@@ -59,7 +59,7 @@ def _moebius(a: torch.Tensor, b: torch.Tensor, gain: torch.Tensor) -> torch.Tens
 
 def _flat(x: torch.Tensor) -> FloatArray:
     flat = x.detach().reshape(len(x), -1).to(torch.float64)
-    return np.ascontiguousarray(flat.numpy())
+    return np.ascontiguousarray(flat.cpu().numpy())
 
 
 class _RungeKutta(torch.autograd.Function):
@@ -76,7 +76,7 @@ class _RungeKutta(torch.autograd.Function):
         plan = blocks(np.maximum(FEWEST_SUBSTEPS, wanted).astype(np.int64))
         ctx.plan, ctx.fields = plan, (flat_a, flat_b)
         out = rk4_forward(flat_a, flat_b, *plan)
-        return torch.from_numpy(out).to(a.dtype).reshape(a.shape[1:])
+        return torch.from_numpy(out).to(a).reshape(a.shape[1:])
 
     @staticmethod
     def backward(ctx: Any, *grads: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -85,7 +85,7 @@ class _RungeKutta(torch.autograd.Function):
         if ctx.plan is None:
             nothing = torch.full_like(grad, torch.nan)
             return nothing.expand(shape), nothing.expand(shape)
-        flat = np.ascontiguousarray(grad.reshape(-1).to(torch.float64).numpy())
+        (flat,) = _flat(grad[None])
         parts = rk4_adjoint(*ctx.fields, *ctx.plan, flat)
-        left, right = (torch.from_numpy(p).to(grad.dtype).reshape(shape) for p in parts)
+        left, right = (torch.from_numpy(p).to(grad).reshape(shape) for p in parts)
         return left, right

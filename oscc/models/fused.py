@@ -3,7 +3,8 @@
     sums_t = sum_{u<=t} A_tu y_u,   A = softmax over u <= t of query_t . key_u
 
 The weights are formed for one block of rows after the other, for the columns that the
-rows can see, and formed again for the gradient: memory grows with T, not with T^2.
+rows can see. Those of long windows are formed again for the gradient, so that memory
+grows with T, not with T^2; those of short ones are kept, which is faster.
 Coupling to the successor needs the sum over u < t with y_{u+1} for y_u, and A_tt beside
 it: the own key may not bring in what comes after the token, not even its rounding.
 """
@@ -14,6 +15,7 @@ from typing import Any
 
 import torch
 
+KEPT_TO = 256  # tokens
 ROWS = 32  # of a block: few masked columns, and not too many calls (measured)
 
 
@@ -62,48 +64,61 @@ class _CausalSums(torch.autograd.Function):
     ) -> tuple[torch.Tensor, torch.Tensor]:
         q, k, v = (part.flatten(0, 1) for part in (query, key, values))
         sums, own = torch.empty_like(v), q.new_empty(*q.shape[:2], 1)
-        for rows, seen in _blocks(q.shape[1]):
+        kept: list[torch.Tensor] = []
+        for rows, seen in blocks(q.shape[1]):
             weights = _weights(q[:, rows], k[:, seen])
             own[:, rows, 0] = _diagonal(weights)
             if not own_too:
                 _diagonal(weights).zero_()
             sums[:, rows] = torch.bmm(weights, v[:, seen])
-        ctx.save_for_backward(q, k, v, sums, own)
+            if q.shape[1] <= KEPT_TO:
+                kept.append(weights)
+        ctx.save_for_backward(q, k, v, sums, own, *kept)
         ctx.lead, ctx.own_too = query.shape[:2], own_too
         return sums.view(values.shape), own.view(*ctx.lead, -1, 1)
 
     @staticmethod
     def backward(ctx: Any, *grads: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
-        q, k, v, sums, own = ctx.saved_tensors
+        q, k, v, sums, own, *kept = ctx.saved_tensors
         by_sums, by_own = (part.flatten(0, 1) for part in grads)
         level = (by_sums * sums).sum(-1, keepdim=True) + by_own * own
         by_q, by_k, by_v = torch.empty_like(q), torch.zeros_like(k), torch.zeros_like(v)
-        for rows, seen in _blocks(q.shape[1]):
-            weights = _weights(q[:, rows], k[:, seen])
+        alone = by_own - level  # what the own weight is worth outside of the sum
+        for i, (rows, seen) in enumerate(blocks(q.shape[1])):
+            weights = kept[i] if kept else _weights(q[:, rows], k[:, seen])
             by_score = torch.bmm(by_sums[:, rows], v[:, seen].mT)
-            if not ctx.own_too:
-                _diagonal(by_score).zero_()
-            _diagonal(by_score).add_(by_own[:, rows, 0])
+            if ctx.own_too:
+                _diagonal(by_score).add_(by_own[:, rows, 0])
+            else:
+                _diagonal(weights).zero_()
             by_score.sub_(level[:, rows]).mul_(weights)
             if not ctx.own_too:
-                _diagonal(weights).zero_()
+                _diagonal(by_score).copy_((own * alone)[:, rows, 0])
             by_v[:, seen].baddbmm_(weights.mT, by_sums[:, rows])
             by_q[:, rows] = torch.bmm(by_score, k[:, seen])
             by_k[:, seen].baddbmm_(by_score.mT, q[:, rows])
         return *(x.view(*ctx.lead, *x.shape[1:]) for x in (by_q, by_k, by_v)), None
 
 
-def _blocks(tokens: int) -> list[tuple[slice, slice]]:
-    """Rows of each block and the columns that they see."""
-    lasts = [min(first + ROWS, tokens) for first in range(0, tokens, ROWS)]
-    return [(slice(last - (last - 1) % ROWS - 1, last), slice(last)) for last in lasts]
+def blocks(tokens: int, *, causal: bool = True) -> list[tuple[slice, slice]]:
+    """Rows of each block, and the columns that they see.
+
+    Example:
+        >>> blocks(ROWS + 1)[1] == (slice(ROWS, ROWS + 1), slice(0, ROWS + 1))
+        True
+    """
+    out = []
+    for first in range(0, tokens, ROWS):
+        last = min(first + ROWS, tokens)
+        out.append((slice(first, last), slice(0, last if causal else tokens)))
+    return out
 
 
 def _weights(query: torch.Tensor, key: torch.Tensor) -> torch.Tensor:
     """Softmax over the columns up to the own one; the rows are the last columns."""
     scores = torch.bmm(query, key.mT)
     rows = query.shape[1]
-    future = torch.full((rows, rows), -torch.inf, dtype=query.dtype).triu_(1)
+    future = query.new_full((rows, rows), -torch.inf).triu_(1)
     scores[:, :, -rows:] += future
     return torch.softmax(scores, -1)
 

@@ -144,8 +144,9 @@ class Score(nn.Module):
         """
         tokens, k = theta.shape[1:]
         reading, read = self.gates(features)
-        position = torch.arange(first, first + tokens, dtype=theta.dtype)[:, None]
-        phase = theta + self.drift * position
+        place = torch.arange(first, first + tokens, device=theta.device)
+        position = place.to(theta.dtype)
+        phase = theta + self.drift * position[:, None]
         turned = (phase.cos(), phase.sin())
         key = self._grouped(read, turned)
         if self.offset is not None:
@@ -157,10 +158,9 @@ class Score(nn.Module):
 
     def forward(self, theta: torch.Tensor, features: torch.Tensor) -> torch.Tensor:
         """Weights, shape (B, H, T, T), rows sum to 1, causal."""
-        tokens = theta.shape[1]
         query, key = self.projections(theta, features)
         scores = query @ key.transpose(-1, -2)
-        future = torch.ones(tokens, tokens, dtype=torch.bool).triu(1)
+        future = torch.ones_like(scores[0, 0], dtype=torch.bool).triu(1)
         return scores.masked_fill(future, -torch.inf).softmax(-1)
 
     def _grouped(

@@ -21,12 +21,11 @@ from torch.nn import functional
 
 from oscc.models.config import ModelConfig
 from oscc.models.host import Draws
+from oscc.models.lock_sums import ROW, TINY, lock_sums
 from oscc.models.residual import Affine, ResidualModel, by_head, joined
 
 PUBLISHED_STD = 0.02
 POSITION_RATES = 8
-_TINY = 1e-12
-_ROW = 1e-8
 
 
 class Locking(NamedTuple):
@@ -63,7 +62,7 @@ def lock_strength(
     """
     inside = torch.exp(square * (-2 * decay)) - square * pull.pow(-2)
     square_of_it = torch.relu(inside)  # times its inverse root: 0 stays exactly 0
-    return square_of_it * torch.rsqrt(square_of_it + _TINY), inside > 0
+    return square_of_it * torch.rsqrt(square_of_it + TINY), inside > 0
 
 
 class SsaAttention(nn.Module):
@@ -95,37 +94,48 @@ class SsaAttention(nn.Module):
             rates = (2.0 * config.context) ** -step
             self.rates = nn.Parameter(rates.float())
 
+    def frequencies(self, x: torch.Tensor) -> torch.Tensor:
+        """Natural frequencies of the tokens, shape (B, H, T, d)."""
+        frequency = by_head(self.frequency(x), self.config.heads)
+        if not self.trainable_arm:
+            return frequency
+        size = frequency.pow(2).mean(-1, keepdim=True)
+        width = frequency.shape[-1]
+        return frequency * torch.rsqrt(size + 1e-6) / math.sqrt(2 * width)
+
     def squares(self, x: torch.Tensor) -> torch.Tensor:
         """Delta^2 of every pair, shape (B, H, T, T)."""
-        frequency = by_head(self.frequency(x), self.config.heads)
-        if self.trainable_arm:
-            size = frequency.pow(2).mean(-1, keepdim=True)
-            width = frequency.shape[-1]
-            frequency = frequency * torch.rsqrt(size + 1e-6) / math.sqrt(2 * width)
+        frequency = self.frequencies(x)
         own = frequency.pow(2).sum(-1)
         cross = frequency @ frequency.transpose(-1, -2)
         square = torch.relu(own[..., :, None] + own[..., None, :] - 2 * cross)
-        same = torch.eye(x.shape[1], dtype=torch.bool)
+        same = torch.eye(x.shape[1], dtype=torch.bool, device=x.device)
         square = square.masked_fill(same, 0.0)  # rounding apart, a token is itself
-        return square + self._positions(x) if self.trainable_arm else square
+        by_distance = self.by_distance(x)
+        if by_distance is None:
+            return square
+        place = torch.arange(x.shape[1], device=x.device)
+        return square + by_distance[:, (place[:, None] - place).abs()]
 
-    def _positions(self, x: torch.Tensor) -> torch.Tensor:
-        """The position term; it depends on the distance |i - j| alone."""
-        place = torch.arange(x.shape[1])
-        angle = place[:, None].to(x.dtype) * self.rates
+    def by_distance(self, x: torch.Tensor) -> torch.Tensor | None:
+        """The position term by distance, shape (H, T); the published arm has none."""
+        if not self.trainable_arm:
+            return None
+        place = torch.arange(x.shape[1], dtype=x.dtype, device=x.device)
+        angle = place[:, None] * self.rates
         scale = functional.softplus(self.position)[:, None]
-        by_distance = scale * (1 - angle.cos()).mean(-1)
-        return by_distance[:, (place[:, None] - place).abs()]
+        return scale * (1 - angle.cos()).mean(-1)
 
     def coherence(self, x: torch.Tensor) -> torch.Tensor:
         """Order parameter r by head: (B, H, 1, 1), or (B, H, T, 1) of the prefixes."""
         phase = by_head(self.phase(x), self.config.heads)
         if self.config.mask == "none":
             real, imag = phase.cos().mean(2), phase.sin().mean(2)
-            return torch.sqrt(real**2 + imag**2 + _TINY).mean(-1)[..., None, None]
-        count = torch.arange(1, x.shape[1] + 1, dtype=x.dtype)[:, None]
+            return torch.sqrt(real**2 + imag**2 + TINY).mean(-1)[..., None, None]
+        count = torch.arange(1, x.shape[1] + 1, dtype=x.dtype, device=x.device)
+        count = count[:, None]
         real, imag = phase.cos().cumsum(2) / count, phase.sin().cumsum(2) / count
-        return torch.sqrt(real**2 + imag**2 + _TINY).mean(-1, keepdim=True)
+        return torch.sqrt(real**2 + imag**2 + TINY).mean(-1, keepdim=True)
 
     def locking(self, x: torch.Tensor) -> Locking:
         """Strength of every pair, which ones lock, and the order parameter.
@@ -145,12 +155,22 @@ class SsaAttention(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Mixed values, shape (B, T, k) -> (B, T, k)."""
-        strength = self.locking(x).strength
-        weights = strength / (strength.sum(-1, keepdim=True) + _ROW)
-        mixed: torch.Tensor = self.out(
-            joined(weights @ by_head(self.value(x), self.config.heads))
-        )
-        return mixed
+        values = by_head(self.value(x), self.config.heads)
+        if self.config.lock_top_k:
+            strength = self.locking(x).strength
+            weights = strength / (strength.sum(-1, keepdim=True) + ROW)
+            mixed = weights @ values
+        else:
+            mixed = lock_sums(
+                self.frequencies(x),
+                functional.softplus(self.decay),
+                functional.softplus(self.pull) * self.coherence(x),
+                self.by_distance(x),
+                values,
+                causal=self.config.mask == "causal",
+            )
+        out: torch.Tensor = self.out(joined(mixed))
+        return out
 
 
 def _strongest(strength: torch.Tensor, count: int) -> torch.Tensor:

@@ -140,7 +140,12 @@ class Trainer:
     """One run: model, optimiser and progress, saved as one file to go on from."""
 
     def __init__(
-        self, config: ModelConfig, training: TrainingConfig, corpus: Corpus, seed: int
+        self,
+        config: ModelConfig,
+        training: TrainingConfig,
+        corpus: Corpus,
+        seed: int,
+        device: str = "cpu",
     ) -> None:
         for name, part in (("train", corpus.train), ("held-out", corpus.held_out)):
             if len(part) < config.context + 2:
@@ -160,7 +165,7 @@ class Trainer:
             )
         self.config, self.training = config, training
         self.corpus, self.seed = corpus, seed
-        self.model = build_model(config, seed)
+        self.model, self.device = build_model(config, seed).to(device), device
         self.progress = Progress()
         trained = [p for p in self.model.parameters() if p.requires_grad]
         self.optimiser = torch.optim.AdamW(
@@ -195,6 +200,7 @@ class Trainer:
                     report(self.progress)
         if self.progress.step % self.training.save_every:
             self._measure()
+        self.model.cpu()  # what is measured afterwards is solved exactly, there
 
     def learning_rate(self, step: int) -> float:
         """Linear warm-up times a cosine that ends at `final_share`."""
@@ -208,7 +214,8 @@ class Trainer:
         for group in self.optimiser.param_groups:
             group["lr"] = self.learning_rate(p.step)
         rng = stream(self.seed, "training batch", p.step)
-        x, y = batch_of(self.corpus.train, self.config.context, t.batch, rng)
+        batch = batch_of(self.corpus.train, self.config.context, t.batch, rng)
+        x, y = (part.to(self.device) for part in batch)
         noise = stream(self.seed, "training disturbance", p.step)
         advance = t.disturbance.advance(self.model, noise)
         loss = _loss(self.model(x, advance), y)
@@ -280,10 +287,11 @@ class Trainer:
         arrays: tensors.Arrays = {}
         names = {id(p): name for name, p in self.model.named_parameters()}
         for name, value in self.model.state_dict().items():
-            arrays[f"weights.{name}"] = value.detach().numpy()
+            arrays[f"weights.{name}"] = value.detach().cpu().numpy()
         for parameter, slots in self.optimiser.state.items():
             for slot, value in slots.items():
-                arrays[f"optimiser.{slot}.{names[id(parameter)]}"] = np.asarray(value)
+                key = f"optimiser.{slot}.{names[id(parameter)]}"
+                arrays[key] = np.asarray(value.cpu())
         metadata = {
             "format": STATE_FORMAT,
             "run": self._run_name(),
@@ -321,7 +329,9 @@ class Trainer:
         for slot in ("step", "exp_avg", "exp_avg_sq"):
             key = f"optimiser.{slot}.{name}"
             if key in arrays:
-                slots[slot] = torch.from_numpy(np.array(arrays[key]))
+                value = torch.from_numpy(np.array(arrays[key]))
+                # the optimiser counts its steps on the host
+                slots[slot] = value if slot == "step" else value.to(parameter.device)
         if slots:
             self.optimiser.state[parameter] = slots
 

@@ -58,7 +58,7 @@ def rotated(x: torch.Tensor, base: float) -> torch.Tensor:
     tokens, width = x.shape[-2:]
     step = torch.arange(width // 2, dtype=torch.float64) / (width // 2)
     angle = torch.arange(tokens, dtype=torch.float64)[:, None] * base**-step
-    cosine, sine = angle.cos().to(x.dtype), angle.sin().to(x.dtype)
+    cosine, sine = angle.cos().to(x), angle.sin().to(x)
     left, right = x.chunk(2, -1)
     return torch.cat([left * cosine - right * sine, left * sine + right * cosine], -1)
 

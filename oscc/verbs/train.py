@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from oscc.checks import nearest
-from oscc.errors import RequestError
+from oscc.checks import nearest, require_choice
+from oscc.errors import RequestError, ToolError
 from oscc.files import dump_json, write_atomic
 
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ def train(
     steps: int | None = None,
     overrides: Mapping[str, Any] | None = None,
     resume: bool = True,
+    device: str = "auto",
     force: bool = False,
     command: str = "",
     progress: Callable[[Progress], None] | None = None,
@@ -61,6 +62,8 @@ def train(
         steps: Optimiser steps; the family's default without it.
         overrides: Fields of ModelConfig and TrainingConfig by name.
         resume: Go on from the state of an earlier, unfinished run in `out`.
+        device: `cpu`, `cuda`, or `auto`: a GPU that torch can use, else the CPU. The
+            same bits for the same seed are promised on the CPU alone.
         force: Replace an existing checkpoint.
         command: What to note as the command in the metrics.
         progress: Called after every saved state.
@@ -71,6 +74,7 @@ def train(
     Raises:
         RequestError: an unknown family or setting, a bad corpus, or a checkpoint of
             that name is there and `force` is not given.
+        ToolError: `cuda` is asked for, but torch finds no GPU.
         UndecidedError: training diverged; the last good state is kept.
 
     Example:
@@ -87,14 +91,14 @@ fsn-no-phase, kuramoto, ssa, transformer, but is 'fns'. Did you mean `fsn`?
     stem = name or default_name(config)
     checkpoint, state = out / f"{stem}.safetensors", out / f"{stem}.state.safetensors"
     _require_free(checkpoint, force)
-    threads = torch.get_num_threads()
+    threads, placed = torch.get_num_threads(), training_device(device)
     command = command or _command(config, training, text, seed, overrides or {})
     torch.set_num_threads(1)  # sums in one order: the same seed gives the same bits
     try:
         corpus = _corpus(text)
         if "symbols" not in (overrides or {}):  # the corpus says it
             config = config.with_changes(symbols=corpus.vocabulary.size)
-        trainer = Trainer(config, training, corpus, seed)
+        trainer = Trainer(config, training, corpus, seed, placed)
         if resume and state.exists():
             trainer.load_state(state)
         trainer.run(state, _reporting(trainer, checkpoint, progress))
@@ -102,6 +106,29 @@ fsn-no-phase, kuramoto, ssa, transformer, but is 'fns'. Did you mean `fsn`?
     finally:
         torch.set_num_threads(threads)
     return _write(trainer, checkpoint, state, metrics)
+
+
+def training_device(wanted: str) -> str:
+    """Where to train: `cpu` or `cuda`.
+
+    Raises:
+        RequestError: no such choice.
+        ToolError: `cuda` is asked for, but torch finds no GPU.
+
+    Example:
+        >>> training_device("cpu")
+        'cpu'
+    """
+    import torch
+
+    require_choice("device", wanted, ("auto", "cpu", "cuda"))
+    found = torch.cuda.is_available()
+    if wanted == "cuda" and not found:
+        raise ToolError(
+            f"torch {torch.__version__} finds no GPU to train on. Install a build of "
+            "torch for yours, or give --set train.device=cpu."
+        )
+    return "cuda" if found and wanted != "cpu" else "cpu"
 
 
 def _require_free(checkpoint: Path, force: bool) -> None:
@@ -220,8 +247,15 @@ def _metrics(trainer: Trainer, command: str) -> dict[str, Any]:
         "curve": done.curve,
         "model": asdict(config),
         "training": asdict(trainer.training),
+        "device": _device_name(trainer.device),
         "versions": {"torch": torch.__version__, "python": platform.python_version()},
     }
+
+
+def _device_name(device: str) -> str:
+    import torch
+
+    return device if device == "cpu" else str(torch.cuda.get_device_name(device))
 
 
 def _corpus_facts(corpus: Corpus) -> dict[str, Any]:

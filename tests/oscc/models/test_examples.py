@@ -16,9 +16,8 @@ def read(family):
     found = resolve(FOLDER / f"{family}.yaml").config
     model = {k: v for k, v in msgspec.structs.asdict(found.model).items() if v}
     train = msgspec.structs.asdict(found.train)
-    chosen = {
-        k: v for k, v in train.items() if v is not None and k not in ("resume", "plot")
-    }
+    left_out = ("resume", "device", "plot")
+    chosen = {k: v for k, v in train.items() if v is not None and k not in left_out}
     assert model.pop("family") == family
     update, steps = model.pop("update", ""), chosen.pop("steps")
     return settings(family, update, steps, {**model, **chosen})

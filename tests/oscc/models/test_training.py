@@ -9,11 +9,11 @@ import torch
 
 from oscc.checkpoint import load_checkpoint
 from oscc.corpus import ASCII, Corpus
-from oscc.errors import RequestError, UndecidedError
+from oscc.errors import RequestError, ToolError, UndecidedError
 from oscc.models.base import FAMILIES, build_model
 from oscc.models.config import ModelConfig
 from oscc.models.training import Trainer, TrainingConfig, bits_per_character
-from oscc.verbs.train import default_name, plot_curve, train
+from oscc.verbs.train import default_name, plot_curve, train, training_device
 
 SIZES = {"k": 8, "layers": 1, "heads": 2, "hidden": 8, "context": 16, "batch": 4}
 SOURCES = Path(__file__).parents[3] / "oscc"
@@ -24,11 +24,11 @@ def tiny_corpus():
     return Corpus("test", "0" * 64, 1, ASCII, text[:1000], text[1000:])
 
 
-def trainer(steps=12, family="fsn", seed=3, **training):
+def trainer(steps=12, family="fsn", seed=3, device="cpu", **training):
     sizes = {k: v for k, v in SIZES.items() if k != "batch"}
     options = {"steps": steps, "batch": 4, "save_every": 4, "warm_up": 3, **training}
     config = ModelConfig(family, modes=4, **sizes)
-    return Trainer(config, TrainingConfig(**options), tiny_corpus(), seed)
+    return Trainer(config, TrainingConfig(**options), tiny_corpus(), seed, device)
 
 
 def bits(model):
@@ -152,6 +152,7 @@ def test_train_writes_checkpoint_and_metrics(tmp_path):
     assert plot_curve(result).read_text().startswith("<?xml")
     metrics = json.loads(result.metrics_path.read_text())
     assert metrics["format"] == "oscc.metrics/1"
+    assert metrics["device"] == "cpu"
     assert (metrics["steps"], metrics["seed"]) == (4, 0)
     assert 5 < metrics["bits_per_character"]["validation"] < 10
     (drive,) = metrics["drive"]
@@ -171,6 +172,30 @@ def test_equal_runs_write_equal_checkpoints(tmp_path):
         for name in ("a", "b")
     ]
     assert paths[0].read_bytes() == paths[1].read_bytes()
+
+
+def test_a_gpu_that_is_not_there_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    with pytest.raises(ToolError, match="finds no GPU to train on"):
+        train("fsn", out=tmp_path, overrides=SIZES, device="cuda")
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(RequestError, match=r"one of auto, cpu, cuda, but is 'gpu'"):
+        training_device("gpu")
+    assert training_device("auto") == "cpu"
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    assert [training_device(x) for x in ("auto", "cpu")] == ["cuda", "cpu"]
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_gpu_gives_the_loss_curve_of_the_cpu(family, tmp_path):
+    curves = []
+    for device in ("cpu", "cuda"):
+        run = trainer(steps=40, family=family, device=device)
+        run.run(tmp_path / device)
+        curves.append([bits for _, bits in run.progress.curve])
+    # sums in another order, amplified over 40 steps
+    assert curves[1] == pytest.approx(curves[0], abs=1e-3)
 
 
 def test_unknown_settings_and_short_texts_are_named(tmp_path):
