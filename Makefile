@@ -57,6 +57,7 @@ bench: env-dev ## every script of benchmarks/, results into build/bench
 
 bench-models: env-dev ## train every family alike, three seeds (hours); resumable
 	@$(PY) benchmarks/models_study.py --run --jobs $(WORKERS)
+	@$(PY) scripts/study_page.py
 
 wheel: env-dev ## build the wheel and run the tests against it, outside this tree
 	@$(PY) scripts/wheel.py

@@ -154,7 +154,7 @@ def measured(checkpoint: Path, name: str, seed: int) -> dict[str, Any]:
 
 
 def summary(layer: Mapping[str, Any]) -> dict[str, Any]:
-    """Learned drift, strengths and offsets of a layer, by route and harmonic."""
+    """Learned drift, strengths, offsets of a layer by route, harmonic, coordinate."""
     routes = {}
     for name, parts in layer["routes"].items():
         gamma, alpha = np.array(parts["gamma"]), np.array(parts["alpha_rad"])
@@ -162,6 +162,8 @@ def summary(layer: Mapping[str, Any]) -> dict[str, Any]:
             "gamma_mean": gamma.mean(axis=1).tolist(),
             "gamma_rms": np.sqrt((gamma**2).mean(axis=1)).tolist(),
             "alpha_rms_rad": np.sqrt((alpha**2).mean(axis=1)).tolist(),
+            "gamma": gamma.round(4).tolist(),
+            "alpha_rad": alpha.round(4).tolist(),
         }
     drift = np.abs(layer["drift_rad"])
     return {

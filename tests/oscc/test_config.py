@@ -144,7 +144,9 @@ def test_sections_hold_the_fields_of_the_classes_they_configure() -> None:
     model = {key.removeprefix("model.") for key, *_ in keys() if key[:6] == "model."}
     assert model - {"vocabulary"} == {f.name for f in fields(ModelConfig)}
     train = {key.removeprefix("train.") for key, *_ in keys() if key[:6] == "train."}
-    assert train - {"resume", "plot"} == {f.name for f in fields(TrainingConfig)}
+    assert train - {"resume", "plot", "device"} == {
+        f.name for f in fields(TrainingConfig)
+    }
     compiled = {key.removeprefix("compile.") for key, *_ in keys() if "compile." in key}
     own = {f.name for f in fields(CompileRequest)} - {"seed", "threads", "digests"}
     assert compiled - {"key"} == own
