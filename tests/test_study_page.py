@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.test_setup import ROOT
-
 if TYPE_CHECKING:
     from types import ModuleType
+
+ROOT = Path(__file__).resolve().parent.parent
 
 
 @pytest.fixture
