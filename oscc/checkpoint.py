@@ -16,7 +16,7 @@ import numpy as np
 
 from oscc import tensors
 from oscc.checks import nearest
-from oscc.corpus import ASCII, Vocabulary
+from oscc.corpus import ASCII, BYTES, Vocabulary
 from oscc.errors import RequestError
 from oscc.files import sha256_file
 from oscc.models.config import ModelConfig
@@ -164,12 +164,14 @@ def _given_vocabulary(given: Any) -> tuple[Vocabulary, tuple[str, ...]]:
         return ASCII, ("no vocabulary given: tab, newline, ASCII 32 to 126, other",)
     if isinstance(given, str):
         return Vocabulary(given, other=False), ()
+    if isinstance(given, Mapping) and given.get("unit") == "byte":
+        return BYTES, ()
     if isinstance(given, Mapping) and "characters" in given:
         other = bool(given.get("other", False))
         return Vocabulary(str(given["characters"]), other), ()
     raise RequestError(
-        "`model.vocabulary` must be the characters as text, or a mapping of "
-        f"`characters` and `other`, but is {given!r}."
+        "`model.vocabulary` must be the characters as text, a mapping of "
+        f"`characters` and `other`, or `unit: byte`, but is {given!r}."
     )
 
 

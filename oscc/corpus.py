@@ -36,11 +36,19 @@ _SMALLEST_FILE = 256  # bytes
 _HELD_OUT_OF_256 = 20  # share of files, by the first byte of their hash
 _HELD_OUT_TAIL = 0.06  # share of a single text
 _BYTE_SPLIT = (90_000_000, 5_000_000, 5_000_000)  # of enwik8
+_BYTES = "".join(chr(i) for i in range(256))
 
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
     """Characters a model knows, in order; symbol 0 may stand for any other one.
+
+    With `unit` `byte` the symbols are the 256 bytes, `characters` is the character of
+    each one's number, and a text is its UTF-8 bytes.
+
+    Raises:
+        RequestError: a character twice, no symbols or over 256, or bytes that are not
+            the 256 in order.
 
     Example:
         >>> v = Vocabulary("ab", other=True)
@@ -50,8 +58,15 @@ class Vocabulary:
 
     characters: str
     other: bool = True
+    unit: str = "character"
 
     def __post_init__(self) -> None:
+        require_choice("unit", self.unit, ("character", "byte"))
+        if self.unit == "byte" and (self.characters, self.other) != (_BYTES, False):
+            raise RequestError(
+                "A vocabulary of bytes must list the 256 characters of U+0000 to "
+                "U+00FF in order, and none for others."
+            )
         if len(set(self.characters)) != len(self.characters):
             raise RequestError("The vocabulary lists a character twice.")
         if not 1 <= self.size <= 256:
@@ -65,7 +80,12 @@ class Vocabulary:
         return len(self.characters) + self.other
 
     def encode(
-        self, text: str, *, unknown: str = "error", where: str = "the text"
+        self,
+        text: str,
+        *,
+        unknown: str = "error",
+        where: str = "the text",
+        limit: int | None = None,
     ) -> Symbols:
         """Symbol numbers of a text.
 
@@ -74,9 +94,11 @@ class Vocabulary:
             unknown: `error` refuses characters the vocabulary lacks, `other` maps
                 them to symbol 0.
             where: Name of the text, for messages.
+            limit: Most symbols, from the start of the text; all by default. What
+                comes after is not looked at.
 
         Returns:
-            Shape (characters,).
+            Shape (symbols,).
 
         Raises:
             RequestError: a character is unknown (named with its code, its position
@@ -92,6 +114,11 @@ class Vocabulary:
                 "This vocabulary has no symbol for other characters: "
                 "`--unknown other` cannot be used."
             )
+        text = text[:limit]
+        if self.unit == "byte":
+            return np.frombuffer(text.encode("utf-8", "surrogatepass"), np.uint8)[
+                :limit
+            ]
         points = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), "<u4")
         known = np.array([ord(c) for c in self.characters], np.int64)
         table = np.full(int(max(known.max(initial=0), 0)) + 2, -1, np.int64)
@@ -114,12 +141,14 @@ class Vocabulary:
         )
 
     def decode(self, symbols: npt.ArrayLike) -> str:
-        """Text of symbol numbers; other characters show as U+FFFD.
+        """Text of symbol numbers, U+FFFD where there is no character for one.
 
         Example:
             >>> Vocabulary("ab").decode([1, 2, 1])
             'aba'
         """
+        if self.unit == "byte":
+            return np.asarray(symbols, np.uint8).tobytes().decode("utf-8", "replace")
         alphabet = ("\ufffd" if self.other else "") + self.characters
         return "".join(alphabet[int(i)] for i in np.asarray(symbols).ravel())
 
@@ -131,6 +160,8 @@ class Vocabulary:
             '{"characters":"ab","other":true}'
         """
         content = {"characters": self.characters, "other": self.other}
+        if self.unit != "character":  # younger than the format: older files stay equal
+            content["unit"] = self.unit
         return json.dumps(content, sort_keys=True, separators=(",", ":"))
 
     @staticmethod
@@ -146,7 +177,8 @@ class Vocabulary:
         """
         try:
             content = json.loads(text)
-            return Vocabulary(str(content["characters"]), bool(content["other"]))
+            characters, other = str(content["characters"]), bool(content["other"])
+            return Vocabulary(characters, other, str(content.get("unit", "character")))
         except (json.JSONDecodeError, KeyError, TypeError) as error:
             raise RequestError(
                 "The vocabulary must be a JSON mapping of `characters` (text) and "
@@ -158,8 +190,8 @@ ASCII = Vocabulary("\t\n" + "".join(chr(i) for i in range(32, 127)), other=True)
 """Tab, newline, ASCII 32 to 126, one symbol for all other characters: 98 symbols."""
 
 
-BYTES = Vocabulary("".join(chr(i) for i in range(256)), other=False)
-"""Every byte, shown as the character of its number: 256 symbols."""
+BYTES = Vocabulary(_BYTES, other=False, unit="byte")
+"""Every byte: 256 symbols."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -233,20 +265,45 @@ def read_text(path: Path) -> str:
         RequestError: missing, a folder, not UTF-8, or empty.
     """
     try:
-        text = path.read_bytes().decode("utf-8")
-    except FileNotFoundError as error:
-        raise RequestError(f"`{path}` does not exist.") from error
+        text = _content(path).decode("utf-8")
     except UnicodeDecodeError as error:
         raise RequestError(
             f"`{path}` is not UTF-8 text (byte {error.start}). Save it as UTF-8."
         ) from error
+    return text.replace("\r", "")
+
+
+def _content(path: Path) -> bytes:
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError as error:
+        raise RequestError(f"`{path}` does not exist.") from error
     except OSError as error:
         raise RequestError(
             f"`{path}` cannot be read: {error.strerror or error}."
         ) from error
-    if not text:
+    if not content:
         raise RequestError(f"`{path}` is empty. Give a text of one token or more.")
-    return text.replace("\r", "")
+    return content
+
+
+def read_symbols(
+    path: Path, vocabulary: Vocabulary, unknown: str = "error"
+) -> tuple[Symbols, bytes]:
+    """Symbols of a file, and the bytes they stand for.
+
+    A vocabulary of characters reads UTF-8 text with carriage returns dropped, one of
+    bytes reads any file as it is.
+
+    Raises:
+        RequestError: missing, a folder, empty, not text where it must be, or with a
+            character that the vocabulary lacks.
+    """
+    if vocabulary.unit == "byte":
+        content = _content(path)
+        return np.frombuffer(content, np.uint8), content
+    text = read_text(path)
+    return vocabulary.encode(text, unknown=unknown, where=str(path)), text.encode()
 
 
 def windows(symbols: Symbols, context: int, tokens: int) -> Symbols:

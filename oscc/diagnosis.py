@@ -62,7 +62,7 @@ def diagnose_checkpoint(
     detail = f"{config.family}, update {config.update}, context {config.context}"
     found.append(Check("checkpoint.model", True, detail))
     found += [Check("checkpoint.note", True, note) for note in notes]
-    detail = f"{len(vocabulary.characters)} characters"
+    detail = f"{len(vocabulary.characters)} {vocabulary.unit}s"
     found.append(Check("checkpoint.vocabulary", True, detail))
     faults = list(tensor_faults(_wanted(config), _shapes(weights)))
     if not faults:

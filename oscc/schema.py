@@ -123,6 +123,7 @@ class Model(_Section, frozen=True):
     arm: Literal["trainable", "published"] | None = None
     mask: Literal["causal", "none"] | None = None
     lock_top_k: Natural | None = None
+    dropout: NotNegative | None = None
     vocabulary: Text | None = None
 
 

@@ -166,7 +166,10 @@ def _checkpoint(found: dict[str, Any]) -> None:
     table(("tensor", "shape", "largest"), rows, right=(2,))
     for layer in found["coupling"]:
         _coupling(layer)
-    say(f"characters: {found['characters']!r}")
+    if found["symbols_are"] == "byte":
+        say("symbols: the 256 bytes")
+    else:
+        say(f"characters: {found['characters']!r}")
     for note in found["notes"]:
         say(f"note: {note}")
     say("can be lowered" if found["can_be_lowered"] else "cannot be lowered yet")

@@ -33,7 +33,7 @@ _WITHOUT_PHASES = ("ssa", "transformer")
 _HIDDEN = {"ssa": 192, "transformer": 128}  # near the 65 thousand numbers of the others
 # Fields younger than the format: written only where they differ from their default,
 # so that a model of before is still written with the same bytes.
-_LATER = ("values", "modes", "mode_response", "arm", "mask", "lock_top_k")
+_LATER = ("values", "modes", "mode_response", "arm", "mask", "lock_top_k", "dropout")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,8 @@ class ModelConfig:
     through a learned projection (an ablation of Kuramoto attention); `mode_response`
     f(|Z|) of a collective mode, 1 or |Z|^2; `query_offset` an extension. Of SSA:
     `arm`, constants as published or such that they train; `mask`, none as published
-    or causal; `lock_top_k`, 0 or how many partners a token keeps. `drift_base` is the
+    or causal; `lock_top_k`, 0 or how many partners a token keeps; `dropout`, the share
+    that is left out in training (0.1 in the public code). `drift_base` is the
     base of the transformer's rotary positions too.
 
     Source: Nunley, arXiv 2606.11585 and 2606.18694, Hays, arXiv 2602.14445, as far as
@@ -100,6 +101,7 @@ class ModelConfig:
     arm: str = "trainable"
     mask: str = "causal"
     lock_top_k: int = 0
+    dropout: float = 0.0
 
     def __post_init__(self) -> None:
         from oscc.models.base import FAMILIES
@@ -117,6 +119,14 @@ class ModelConfig:
         if self.k % self.heads:
             raise RequestError(
                 f"Argument `heads` must divide k = {self.k}, but is {self.heads}."
+            )
+        if not 0 <= self.dropout < 1:
+            raise RequestError(
+                f"Argument `dropout` must be 0 or more and below 1, not {self.dropout}."
+            )
+        if self.dropout and self.family != "ssa":
+            raise RequestError(
+                f"`dropout` is for SSA; family `{self.family}` has none."
             )
         if self.lock_top_k < 0:
             raise RequestError(

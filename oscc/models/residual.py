@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
+import numpy as np
 import torch
 from torch import nn
 from torch.nn import functional
@@ -33,6 +35,44 @@ class Affine(nn.Module):
         return functional.linear(x, self.weight, self.bias)
 
 
+class Dropout(nn.Module):
+    """Sets a share of the numbers to zero and scales the others; `rng` None: nothing.
+
+    Which numbers fall is drawn from a stream that the trainer sets for a step, so that
+    a run that is taken up again draws the same.
+    """
+
+    def __init__(self, share: float) -> None:
+        super().__init__()
+        self.share = share
+        self.rng: np.random.Generator | None = None
+
+    @property
+    def active(self) -> bool:
+        """Whether anything is dropped."""
+        return self.share > 0 and self.rng is not None
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Shape and expectation of x."""
+        if self.rng is None or not self.share:
+            return x
+        kept = torch.from_numpy(self.rng.random(tuple(x.shape)) >= self.share)
+        return x * kept.to(x) / (1 - self.share)
+
+
+@contextmanager
+def dropping(model: nn.Module, rng: np.random.Generator) -> Iterator[None]:
+    """What the model drops out inside the block is drawn from the stream."""
+    parts = [part for part in model.modules() if isinstance(part, Dropout)]
+    for part in parts:
+        part.rng = rng
+    try:
+        yield
+    finally:
+        for part in parts:
+            part.rng = None
+
+
 class ResidualModel(nn.Module, ABC):
     """Embedding times sqrt(k), blocks, final norm, logits.
 
@@ -49,6 +89,7 @@ class ResidualModel(nn.Module, ABC):
         self.blocks = nn.ModuleList(
             self.block(Draws(seed, f"blocks.{i}.")) for i in range(config.layers)
         )
+        self.dropout = Dropout(config.dropout)
         self.final_norm = self.norm()
         std = 0.7 / math.sqrt(config.k)
         self.head = None if self.tied else draws.normal("head", shape, std)
@@ -67,7 +108,8 @@ class ResidualModel(nn.Module, ABC):
 
     def embed(self, tokens: torch.Tensor) -> torch.Tensor:
         """Vectors of the tokens, shape (B, T) -> (B, T, k)."""
-        return self.embedding[tokens] * math.sqrt(self.config.k)
+        vectors: torch.Tensor = self.embedding[tokens] * math.sqrt(self.config.k)
+        return self.dropout(vectors)  # type: ignore[no-any-return]
 
     def run(self, x: torch.Tensor, advance: Advance | None = None) -> torch.Tensor:
         """Vectors after all blocks; there is nothing to advance."""

@@ -22,7 +22,7 @@ from torch.nn import functional
 from oscc.models.config import ModelConfig
 from oscc.models.host import Draws
 from oscc.models.lock_sums import ROW, TINY, lock_sums
-from oscc.models.residual import Affine, ResidualModel, by_head, joined
+from oscc.models.residual import Affine, Dropout, ResidualModel, by_head, joined
 
 PUBLISHED_STD = 0.02
 POSITION_RATES = 8
@@ -80,6 +80,7 @@ class SsaAttention(nn.Module):
         super().__init__()
         self.config, k = config, config.k
         self.trainable_arm = config.arm == "trainable"
+        self.dropout = Dropout(config.dropout)
         std = 0.7 / math.sqrt(k) if self.trainable_arm else PUBLISHED_STD
         self.frequency, self.phase, self.value, self.out = (
             Affine(draws.normal(name, (k, k), std))
@@ -156,10 +157,10 @@ class SsaAttention(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Mixed values, shape (B, T, k) -> (B, T, k)."""
         values = by_head(self.value(x), self.config.heads)
-        if self.config.lock_top_k:
+        if self.config.lock_top_k or self.dropout.active:
             strength = self.locking(x).strength
             weights = strength / (strength.sum(-1, keepdim=True) + ROW)
-            mixed = weights @ values
+            mixed = self.dropout(weights) @ values
         else:
             mixed = lock_sums(
                 self.frequencies(x),
@@ -188,6 +189,7 @@ class OsnBlock(nn.Module):
         k, hidden = config.k, config.hidden
         self.attention_norm, self.norm = nn.LayerNorm(k), nn.LayerNorm(k)
         self.attention = SsaAttention(config, draws)
+        self.dropout = Dropout(config.dropout)
         trainable = config.arm == "trainable"
         wide, narrow = (
             0.7 / math.sqrt(size) if trainable else PUBLISHED_STD
@@ -198,9 +200,10 @@ class OsnBlock(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Shape (B, T, k) -> (B, T, k)."""
-        x = x + self.attention(self.attention_norm(x))
-        inner: torch.Tensor = self.down(functional.gelu(self.up(self.norm(x))))
-        return x + inner
+        x = x + self.dropout(self.attention(self.attention_norm(x)))
+        inner = self.dropout(functional.gelu(self.up(self.norm(x))))
+        out: torch.Tensor = x + self.dropout(self.down(inner))
+        return out
 
 
 class SsaModel(ResidualModel):

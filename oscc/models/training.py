@@ -26,6 +26,7 @@ from oscc.models.base import Advance, LayerState, build_model
 from oscc.models.config import ModelConfig
 from oscc.models.disturbance import Disturbance
 from oscc.models.phase import couple
+from oscc.models.residual import dropping
 from oscc.seeds import stream
 from oscc.trace import effective_gain, exact_step
 
@@ -218,7 +219,8 @@ class Trainer:
         x, y = (part.to(self.device) for part in batch)
         noise = stream(self.seed, "training disturbance", p.step)
         advance = t.disturbance.advance(self.model, noise)
-        loss = _loss(self.model(x, advance), y)
+        with dropping(self.model, noise):
+            loss = _loss(self.model(x, advance), y)
         if not math.isfinite(loss.item()):
             raise _NotFinite(self._not_finite(x, advance))
         self.optimiser.zero_grad()

@@ -166,8 +166,9 @@ def input_tokens(
     """
     if not text:
         raise RequestError("The text is empty. Give a text of one token or more.")
-    cut = text if request.max_tokens is None else text[: request.max_tokens]
-    return model.vocabulary.encode(cut, unknown=request.unknown, where=where)
+    return model.vocabulary.encode(
+        text, unknown=request.unknown, where=where, limit=request.max_tokens
+    )
 
 
 def _provenance(

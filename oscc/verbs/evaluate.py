@@ -132,17 +132,13 @@ def _given_text(
     model: LoadedCheckpoint, text: Path, unknown: str
 ) -> tuple[Symbols, str]:
     """Symbols of a text file, or of all files of a folder one after the other."""
-    from oscc.corpus import read_text
+    from oscc.corpus import read_symbols
     from oscc.files import sha256_bytes
 
     files = sorted(p for p in text.rglob("*") if p.is_file()) if text.is_dir() else []
-    parts = [(path, read_text(path)) for path in files or [text]]
-    symbols = [
-        model.vocabulary.encode(content, unknown=unknown, where=str(path))
-        for path, content in parts
-    ]
-    joined = "".join(content for _, content in parts)
-    return np.concatenate(symbols), sha256_bytes(joined.encode())
+    parts = [read_symbols(path, model.vocabulary, unknown) for path in files or [text]]
+    content = b"".join(part for _, part in parts)
+    return np.concatenate([symbols for symbols, _ in parts]), sha256_bytes(content)
 
 
 def whole_windows(symbols: Symbols, context: int) -> list[Symbols]:

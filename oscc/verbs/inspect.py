@@ -212,6 +212,7 @@ def inspect_checkpoint(
         "parameters": int(sum(tensor.numel() for tensor in state.values())),
         "tensors": {name: list(tensor.shape) for name, tensor in state.items()},
         "characters": loaded.vocabulary.characters,
+        "symbols_are": loaded.vocabulary.unit,
         "notes": list(loaded.notes),
         "largest_tensor_value": {
             name: float(np.abs(tensor.double().numpy()).max())

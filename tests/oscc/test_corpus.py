@@ -157,7 +157,38 @@ def test_a_file_of_the_size_of_enwik8_is_split_by_bytes(tmp_path, monkeypatch):
     assert found.train.tobytes() == content[:900]
     assert found.held_out.tobytes() == content[900:950]
     assert found.test.tobytes() == content[950:]
-    assert found.vocabulary.size == 256
+    assert found.vocabulary is corpus.BYTES
     assert found.vocabulary.decode([65, 10]) == "A\n"
     (tmp_path / "other").write_bytes(b"a" * 999)
     assert corpus.text_corpus(tmp_path / "other").vocabulary.size == 98
+
+
+def test_bytes_take_any_text_as_its_utf8(tmp_path):
+    from oscc.corpus import BYTES, read_symbols
+
+    assert BYTES.encode("aé€").tolist() == [0x61, 0xC3, 0xA9, 0xE2, 0x82, 0xAC]
+    assert BYTES.decode([0x61, 0xC3, 0xA9, 0xFF]) == "aé\ufffd"
+    assert BYTES.encode("é€", limit=3).tolist() == [0xC3, 0xA9, 0xE2]
+    again = Vocabulary.from_json(BYTES.to_json())
+    assert again == BYTES
+    assert again != Vocabulary(BYTES.characters, other=False)
+    (tmp_path / "latin").write_bytes(b"\xe9\r\n")
+    symbols, content = read_symbols(tmp_path / "latin", BYTES)
+    assert (symbols.tolist(), content) == ([0xE9, 13, 10], b"\xe9\r\n")
+    with pytest.raises(RequestError, match="not UTF-8"):
+        read_symbols(tmp_path / "latin", ASCII)
+
+
+def test_what_is_cut_off_is_not_looked_at():
+    assert ASCII.encode("ab\u4e00", limit=2).tolist() == ASCII.encode("ab").tolist()
+
+
+@pytest.mark.parametrize(
+    ("characters", "other", "unit"),
+    [("ab", False, "byte"), (None, True, "byte"), (None, False, "word")],
+)
+def test_bytes_are_the_256_in_order(characters, other, unit):
+    from oscc.corpus import BYTES
+
+    with pytest.raises(RequestError):
+        Vocabulary(characters or BYTES.characters, other, unit)

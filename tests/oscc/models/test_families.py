@@ -218,6 +218,8 @@ def test_transformer_attention_depends_on_distance_alone():
         ({"family": "fsn-mf", "modes": 5}, "`modes` must be even"),
         ({"family": "transformer", "heads": 16}, "even for rotary positions"),
         ({"family": "ssa", "lock_top_k": -1}, "must be 0"),
+        ({"family": "ssa", "dropout": 1.0}, "below 1"),
+        ({"family": "fsn", "dropout": 0.1}, "for SSA"),
     ],
 )
 def test_choices_a_family_does_not_have_are_named(change, words):
@@ -227,7 +229,15 @@ def test_choices_a_family_does_not_have_are_named(change, words):
 
 def test_configurations_of_before_are_written_as_before():
     text = ModelConfig("fsn", "flow").to_json()
-    for name in ("values", "modes", "mode_response", "arm", "mask", "lock_top_k"):
+    for name in (
+        "values",
+        "modes",
+        "mode_response",
+        "arm",
+        "mask",
+        "lock_top_k",
+        "dropout",
+    ):
         assert f'"{name}"' not in text
     for config in (
         ModelConfig("fsn-mf", modes=10, mode_response="square"),
