@@ -35,8 +35,10 @@ def _received(coupling: Coupling, theta: FloatArray, order: int) -> ComplexArray
 def drive(stage: Stage) -> ComplexArray:
     """Complex pull of every target over one dwell, shape (T*K, N) [rad]."""
     orders = stage.harmonics
-    columns = {order: np.zeros(stage.phi0_rad.shape, complex) for order in orders}
-    for coupling in stage.couplings:
+    if stage.flat:
+        return _listed_drive(stage)
+    columns = {order: np.zeros(stage.grid, complex) for order in orders}
+    for coupling in stage.factored:
         for number, order in enumerate(coupling.harmonics.tolist()):
             alpha = coupling.alpha_rad[number]
             turn = np.cos(alpha) + 1j * np.sin(alpha)
@@ -47,9 +49,22 @@ def drive(stage: Stage) -> ComplexArray:
     )
 
 
+def _listed_drive(stage: Stage) -> ComplexArray:
+    """As `drive`, added edge by edge, one order after the other."""
+    edges, out = stage.edges, []
+    for order in stage.harmonics:
+        mine = np.flatnonzero(edges.harmonic == order)
+        angle = order * stage.theta_rad[edges.source[mine]] + edges.alpha_rad[mine]
+        sums = [np.zeros(stage.targets), np.zeros(stage.targets)]
+        for total, part in zip(sums, (np.cos(angle), np.sin(angle)), strict=True):
+            np.add.at(total, edges.target[mine], edges.gamma[mine] * part)
+        out.append(stage.gain_rad * (sums[0] + 1j * sums[1]))
+    return np.stack(out, axis=1)
+
+
 def problem(stage: Stage) -> ScalarProblem:
     """The targets of one stage for the circuit engine."""
-    token, coordinate = np.divmod(np.arange(stage.targets), stage.phi0_rad.shape[1])
+    token, coordinate = np.divmod(np.arange(stage.targets), stage.grid[1])
     return ScalarProblem(
         stage=stage.name,
         harmonics=np.array(stage.harmonics, dtype=np.int64),

@@ -22,9 +22,22 @@ def drive(stage: Stage) -> ComplexArray:
     N runs over `stage.harmonics`.
     """
     orders = stage.harmonics
-    tokens, coordinates = stage.phi0_rad.shape
+    if stage.flat:
+        edges = stage.edges
+        shape = (stage.targets, len(orders))
+        place = np.ravel_multi_index(
+            (edges.target, np.searchsorted(orders, edges.harmonic)), shape
+        )
+        sent = np.exp(1j * edges.harmonic * stage.theta_rad[edges.source])
+        sent *= edges.coefficients * stage.gain_rad[edges.target]
+        total = np.bincount(place, sent.real, shape[0] * shape[1]) + 1j * np.bincount(
+            place, sent.imag, shape[0] * shape[1]
+        )
+        listed: ComplexArray = total.reshape(shape)
+        return listed
+    tokens, coordinates = stage.grid
     out = np.zeros((len(orders), tokens, coordinates), dtype=np.complex128)
-    for coupling in stage.couplings:
+    for coupling in stage.factored:
         heads = coupling.weights.shape[0]
         width = coordinates // heads
         for order, coefficient in zip(
@@ -41,8 +54,7 @@ def drive(stage: Stage) -> ComplexArray:
 
 def problem(stage: Stage) -> ScalarProblem:
     """The targets of one stage for the phase engine."""
-    shape = stage.phi0_rad.shape
-    index = np.stack(np.unravel_index(np.arange(stage.targets), shape), axis=1)
+    index = np.stack(np.unravel_index(np.arange(stage.targets), stage.grid), axis=1)
     return ScalarProblem(
         stage=stage.name,
         harmonics=np.array(stage.harmonics, dtype=np.int64),

@@ -95,10 +95,10 @@ def pull_of(
         period_s: Free period that carriers and gate are built on.
     """
     token, coordinate = target
-    dwell_s = dwell.periods * period_s
+    couplings, dwell_s = stage.factored, dwell.periods * period_s
     gain = float(stage.gain_rad[token, coordinate]) * dwell.gain
     routes = []
-    for coupling in stage.couplings:
+    for coupling in couplings:
         head = int(coupling.head_of_coordinate[coordinate])
         row = coupling.weights[head, token]
         source = np.flatnonzero(row)
@@ -117,7 +117,7 @@ def pull_of(
 def largest_move_rad(stage: Stage, token: int, coordinate: int, dwell: Dwell) -> float:
     """Bound of the phase that a dwell can add: the sum of all pulls, [rad]."""
     size = 0.0
-    for coupling in stage.couplings:
+    for coupling in stage.factored:
         head = int(coupling.head_of_coordinate[coordinate])
         row = float(np.abs(coupling.weights[head, token]).sum())
         size += row * float(np.abs(coupling.gamma[:, coordinate]).sum())
@@ -210,7 +210,7 @@ def deck_name(prepared: Prepared, deck: Deck, *, finer: bool = False) -> str:
 
 
 def _require_target(stage: Stage, token: int, coordinate: int) -> None:
-    tokens, coordinates = stage.phi0_rad.shape
+    tokens, coordinates = stage.grid
     if not (0 <= token < tokens and 0 <= coordinate < coordinates):
         raise RequestError(
             f"stage {stage.name} has no target {token}/{coordinate}: it has {tokens} "

@@ -64,7 +64,7 @@ def strongest_coordinate(stage: Stage) -> int:
 
     The drive is bounded by gain times the sum of its strengths.
     """
-    size = sum(np.abs(c.gamma).sum(axis=0) for c in stage.couplings)
+    size = sum(np.abs(c.gamma).sum(axis=0) for c in stage.factored)
     return int(np.argmax(np.abs(stage.gain_rad).mean(axis=0) * size))
 
 
@@ -76,11 +76,11 @@ def tile_spec(
     Raises:
         RequestError: no such coordinate, or targets that receive from other tokens.
     """
-    tokens = min(options.tokens, *stage.phi0_rad.shape[:1], *stage.theta_rad.shape[:1])
-    if not 0 <= coordinate < stage.phi0_rad.shape[1]:
+    tokens = min(options.tokens, *stage.grid[:1], *stage.theta_rad.shape[:1])
+    if not 0 <= coordinate < stage.grid[1]:
         raise RequestError(f"stage {stage.name} has no coordinate {coordinate}.")
     weights = {}
-    for coupling in stage.couplings:
+    for coupling in stage.factored:
         head = int(coupling.head_of_coordinate[coordinate])
         if coupling.weights[head, :tokens, tokens:].any():
             raise RequestError(
@@ -108,7 +108,7 @@ def unit_currents_A(
     """
     width = channels_of(stage.harmonics)
     out = {}
-    for coupling in stage.couplings:
+    for coupling in stage.factored:
         unit = np.zeros(width, dtype=np.complex128)
         one = unit_injection_A(prepared.card, coupling.harmonics, dwell_s)
         unit[coupling.harmonics - 1] = one * coupling.coefficients[:, coordinate]

@@ -39,7 +39,7 @@ def count_pairs(stage: Stage) -> PairCounts:
         PairCounts(pairs=3, pair_terms=3, pair_routes=3, targets=2, sources=2)
     """
     routes = 0
-    for coupling in stage.couplings:
+    for coupling in stage.factored:
         weights = (coupling.weights != 0).sum(axis=(1, 2))
         active = (coupling.gamma != 0).any(axis=0)
         routes += int((weights[coupling.head_of_coordinate] * active).sum())
@@ -66,8 +66,8 @@ def strength_by_harmonic(stage: Stage) -> FloatArray:
         [1.0, 1.0]
     """
     orders = stage.harmonics
-    out = np.zeros((len(orders), *stage.phi0_rad.shape))
-    for coupling in stage.couplings:
+    out = np.zeros((len(orders), *stage.grid))
+    for coupling in stage.factored:
         sums = np.abs(coupling.weights).sum(axis=2)[coupling.head_of_coordinate].T
         for number, order in enumerate(coupling.harmonics):
             slot = orders.index(int(order))
@@ -77,8 +77,8 @@ def strength_by_harmonic(stage: Stage) -> FloatArray:
 
 def weight_strength(stage: Stage) -> FloatArray:
     """Sum over routes and sources of |A|, where a coordinate uses the route, (T, K)."""
-    out = np.zeros(stage.phi0_rad.shape)
-    for coupling in stage.couplings:
+    out = np.zeros(stage.grid)
+    for coupling in stage.factored:
         sums = np.abs(coupling.weights).sum(axis=2)[coupling.head_of_coordinate].T
         out += sums * (coupling.gamma != 0).any(axis=0)
     return out

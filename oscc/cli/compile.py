@@ -177,7 +177,7 @@ def _row(stage: Stage) -> tuple[str, ...]:
         stage.name,
         grouped(stage.targets),
         grouped(coupled_pairs(stage)),
-        str(max(int(c.harmonics.max()) for c in stage.couplings)),
+        str(max(int(c.harmonics.max()) for c in stage.factored)),
         stage.update,
         f"{stage.scheme} {stage.substeps} x {stage.dwell_periods}",
         f"{total_periods(stage)} T",

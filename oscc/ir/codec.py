@@ -16,6 +16,7 @@ from oscc import tensors
 from oscc.checks import nearest
 from oscc.errors import RequestError
 from oscc.ir.coupling import Coupling
+from oscc.ir.edges import Edges
 from oscc.ir.program import CONVENTIONS, HostOperation, Program
 from oscc.ir.stage import Stage
 from oscc.ir.upgrade import FORMAT, require_known, upgrade
@@ -35,6 +36,11 @@ _STAGE_WORDS = (
     "causal",
     "fidelity",
 )
+# Younger than the format: written only where they say something, so that a program
+# of before is still the same bytes.
+_LATER_ARRAYS = ("index", "source_index", "digital_coherence")
+_LATER_WORDS = {"first_token": 0}
+_EDGE_ARRAYS = ("target", "source", "harmonic", "gamma", "alpha_rad")
 _PROGRAM_WORDS = ("family", "accuracy_rad", "coupler", "deck_targets", "seed")
 # Element types on disk; a foreign file may hold others, and then has another digest.
 _STORED = {"i": "<i8", "f": "<f8"}
@@ -50,10 +56,19 @@ _PROGRAM_PARTS = (
 
 
 def _stage_parts(stage: Stage, key: str, arrays: Arrays) -> dict[str, Any]:
-    for name in _STAGE_ARRAYS:
-        arrays[f"{key}.{name}"] = getattr(stage, name)
+    for name in (*_STAGE_ARRAYS, *_LATER_ARRAYS):
+        if getattr(stage, name) is not None:
+            arrays[f"{key}.{name}"] = getattr(stage, name)
+    words = {word: getattr(stage, word) for word in _STAGE_WORDS}
+    for word, default in _LATER_WORDS.items():
+        if getattr(stage, word) != default:
+            words[word] = getattr(stage, word)
+    if stage.flat:
+        for name in _EDGE_ARRAYS:
+            arrays[f"{key}.edges.{name}"] = getattr(stage.edges, name)
+        return words | {"couplings": [{"form": "edges"}]}
     couplings = []
-    for coupling in stage.couplings:
+    for coupling in stage.factored:
         stem = f"{key}.{coupling.route}"
         arrays[f"{stem}.weights"] = coupling.weights
         arrays[f"{stem}.gamma"] = coupling.gamma
@@ -61,9 +76,7 @@ def _stage_parts(stage: Stage, key: str, arrays: Arrays) -> dict[str, Any]:
         couplings.append(
             {"route": coupling.route, "harmonics": coupling.harmonics.tolist()}
         )
-    return {word: getattr(stage, word) for word in _STAGE_WORDS} | {
-        "couplings": couplings
-    }
+    return words | {"couplings": couplings}
 
 
 def to_parts(program: Program) -> tuple[Arrays, dict[str, Any]]:
@@ -202,9 +215,13 @@ def _require_fields(
 
 def _stage_from(arrays: Arrays, key: str, content: dict[str, Any], where: str) -> Stage:
     entries = content.pop("couplings")
-    _require_fields(content, _STAGE_WORDS, f"{where} / {key}")
-    couplings = []
+    _require_fields(content, (*_STAGE_WORDS, *_LATER_WORDS), f"{where} / {key}")
+    couplings: list[Coupling | Edges] = []
     for entry in entries:
+        if entry == {"form": "edges"}:
+            edges = {n: arrays[f"{key}.edges.{n}"] for n in _EDGE_ARRAYS}
+            couplings.append(Edges(**edges))
+            continue
         _require_fields(entry, _COUPLING_WORDS, f"{where} / {key}.couplings")
         stem = f"{key}.{entry['route']}"
         couplings.append(
@@ -217,7 +234,9 @@ def _stage_from(arrays: Arrays, key: str, content: dict[str, Any], where: str) -
             )
         )
     values: dict[str, Any] = {n: arrays[f"{key}.{n}"] for n in _STAGE_ARRAYS}
+    values |= {n: arrays[f"{key}.{n}"] for n in _LATER_ARRAYS if f"{key}.{n}" in arrays}
     values |= {word: content[word] for word in _STAGE_WORDS}
+    values |= {word: content[word] for word in _LATER_WORDS if word in content}
     return Stage(couplings=tuple(couplings), **values)
 
 

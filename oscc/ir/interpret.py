@@ -25,14 +25,16 @@ _CHUNK = 2048
 
 
 def field(stage: Stage) -> tuple[FloatArray, FloatArray]:
-    """Real and imaginary part of C_n of every target, each (N, T, K).
+    """Real and imaginary part of C_n of every target, each (N, T, K) or (N, T').
 
     N runs over `stage.harmonics`.
     """
+    if stage.flat:
+        return _listed_field(stage)
     orders = stage.harmonics
     shape = (len(orders), *stage.phi0_rad.shape)
     real, imaginary = np.zeros(shape), np.zeros(shape)
-    for coupling in stage.couplings:
+    for coupling in stage.factored:
         heads = coupling.head_of_coordinate
         for number, order in enumerate(coupling.harmonics):
             angle = order * stage.theta_rad + coupling.alpha_rad[number]
@@ -44,10 +46,21 @@ def field(stage: Stage) -> tuple[FloatArray, FloatArray]:
     return real, imaginary
 
 
+def _listed_field(stage: Stage) -> tuple[FloatArray, FloatArray]:
+    edges, orders = stage.edges, stage.harmonics
+    shape = (len(orders), stage.targets)
+    real, imaginary = np.zeros(shape), np.zeros(shape)
+    slot = np.searchsorted(orders, edges.harmonic)
+    angle = edges.harmonic * stage.theta_rad[edges.source] + edges.alpha_rad
+    np.add.at(real, (slot, edges.target), edges.gamma * np.cos(angle))
+    np.add.at(imaginary, (slot, edges.target), edges.gamma * np.sin(angle))
+    return real, imaginary
+
+
 def rate(
     stage: Stage, phi: FloatArray, real: FloatArray, imaginary: FloatArray
 ) -> FloatArray:
-    """dphi/dtau at phases phi, shape (T, K)."""
+    """dphi/dtau at phases phi, in the shape of the targets."""
     pull = np.zeros_like(phi)
     for slot, order in enumerate(stage.harmonics):
         pull += imaginary[slot] * np.cos(order * phi) - real[slot] * np.sin(order * phi)
@@ -56,7 +69,10 @@ def rate(
 
 
 def interpret(stage: Stage) -> FloatArray:
-    """Phases at the end of a stage under the model's own update, (T, K) [rad].
+    """Phases at the end of a stage under the model's own update, [rad].
+
+    Returns:
+        Shape of the targets, (T, K) or (T',).
 
     Raises:
         UndecidedError: the integrator did not reach the end of the dwell.
@@ -105,5 +121,5 @@ def _flow(stage: Stage, real: FloatArray, imaginary: FloatArray) -> FloatArray:
 
 def run(program: Program) -> Observables:
     """Level 1 of every stage of a program."""
-    arrays = {f"{stage.name}.phase": interpret(stage) for stage in program.stages}
+    arrays = {f"{s.name}.phase": interpret(s).reshape(s.grid) for s in program.stages}
     return Observables("ir", program.digest(), arrays, {})

@@ -12,19 +12,9 @@ from oscc.ir.views import coupled_pairs, pair_terms
 
 
 def _stage(stage: Stage) -> dict[str, Any]:
-    tokens, coordinates = stage.phi0_rad.shape
     return {
         "name": stage.name,
-        "targets": {"tokens": tokens, "coordinates": coordinates},
-        "sources": {"tokens": stage.theta_rad.shape[0], "coordinates": coordinates},
-        "couplings": [
-            {
-                "route": coupling.route,
-                "harmonics": coupling.harmonics.tolist(),
-                "heads": coupling.weights.shape[0],
-            }
-            for coupling in stage.couplings
-        ],
+        **_banks(stage),
         "coupled_pairs": coupled_pairs(stage),
         "pair_terms": pair_terms(stage),
         "update": stage.update,
@@ -37,6 +27,35 @@ def _stage(stage: Stage) -> dict[str, Any]:
         "causal": stage.causal,
         "fidelity": stage.fidelity,
     }
+
+
+def _banks(stage: Stage) -> dict[str, Any]:
+    if stage.flat:
+        edges = {"form": "edges", "harmonics": list(stage.harmonics)}
+        targets = {"oscillators": stage.targets}
+        if stage.readout == "phase":
+            targets = dict(zip(("tokens", "coordinates"), stage.grid, strict=True))
+        return {
+            "targets": targets,
+            "sources": {"oscillators": int(stage.theta_rad.size)},
+            "couplings": [{**edges, "edges": int(stage.edges.target.size)}],
+        }
+    tokens, coordinates = stage.grid
+    out: dict[str, Any] = {
+        "targets": {"tokens": tokens, "coordinates": coordinates},
+        "sources": {"tokens": stage.theta_rad.shape[0], "coordinates": coordinates},
+        "couplings": [
+            {
+                "route": coupling.route,
+                "harmonics": coupling.harmonics.tolist(),
+                "heads": coupling.weights.shape[0],
+            }
+            for coupling in stage.factored
+        ],
+    }
+    if stage.first_token:
+        out["targets"]["first_token"] = stage.first_token
+    return out
 
 
 def outline(program: Program) -> dict[str, Any]:

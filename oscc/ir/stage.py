@@ -12,10 +12,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from oscc.arrays import FloatArray, frozen
+from oscc.arrays import FloatArray, IntArray, frozen
 from oscc.checks import require_choice, require_finite, require_shape, require_whole
 from oscc.errors import RequestError
 from oscc.ir.coupling import ROUTES, Coupling
+from oscc.ir.edges import Edges
+from oscc.ir.flat import check_banks
 
 UPDATES = ("flow", "probe")
 MODEL_UPDATES = ("flow", "euler")
@@ -30,13 +32,17 @@ FIDELITIES = ("summed", "pairwise", "oscillators", "passive")
 class Stage:
     """One oscillator problem of a program; checked on construction.
 
+    Banks are grids of tokens and coordinates, coupled through weights that a head
+    shares; or flat, with an index, coupled by a list of edges.
+
     Args:
         name: `layer.0.coupling`.
         theta_rad: Held source phases, shape (S, K), unwrapped [rad].
         phi0_rad: Target phases at the start, shape (T, K), unwrapped [rad].
         gain_rad: Signed pull over one dwell, value gate times bound, (T, K) [rad].
         detuning_rad: Detuning over one dwell, shape (T, K) [rad].
-        couplings: Routes from sources to targets.
+        couplings: Routes from sources to targets; or one list of edges alone, and
+            then the banks are flat: shapes (S',) and (T',).
         digital_rad: What the digital layer computed, shape (T, K), unwrapped [rad].
         update: What the hardware runs: `flow` or `probe`.
         model_update: What the layer was trained with: `flow` or `euler`.
@@ -47,6 +53,13 @@ class Stage:
         readout: `phase` or `coherence`.
         causal: Whether no target may receive from a later token.
         fidelity: What a netlist of the stage holds.
+        first_token: Token number of the first row of targets of a grid; the sources
+            begin with token 0.
+        index: Of flat targets, shape (T', n): token and coordinate for read-out
+            `phase`; head, token and partner for pair cells.
+        source_index: Of flat sources, shape (S', m), first column the token; or head,
+            token and partner for pair cells.
+        digital_coherence: What the digital layer has for each pair cell, shape (T',).
 
     Raises:
         RequestError: shapes disagree, a value is not finite, a word is not known,
@@ -58,7 +71,7 @@ class Stage:
     phi0_rad: FloatArray
     gain_rad: FloatArray
     detuning_rad: FloatArray
-    couplings: tuple[Coupling, ...]
+    couplings: tuple[Coupling | Edges, ...]
     digital_rad: FloatArray
     update: str = "flow"
     model_update: str = "flow"
@@ -69,6 +82,10 @@ class Stage:
     readout: str = "phase"
     causal: bool = True
     fidelity: str = "pairwise"
+    first_token: int = 0
+    index: IntArray | None = None
+    source_index: IntArray | None = None
+    digital_coherence: FloatArray | None = None
 
     def __post_init__(self) -> None:
         where = f"stage {self.name}"
@@ -81,12 +98,24 @@ class Stage:
         ):
             object.__setattr__(self, name, frozen(getattr(self, name)))
             require_finite(name, getattr(self, name), where=where)
-        # the order of routes has no meaning, so it must not change the digest
-        ordered = sorted(self.couplings, key=lambda c: ROUTES.index(c.route))
-        object.__setattr__(self, "couplings", tuple(ordered))
+        for name in ("index", "source_index"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, frozen(getattr(self, name), np.int64))
+        if self.digital_coherence is not None:
+            object.__setattr__(
+                self, "digital_coherence", frozen(self.digital_coherence)
+            )
+            require_finite("digital_coherence", self.digital_coherence, where=where)
+        if not self.flat:
+            # the order of routes has no meaning, so it must not change the digest
+            ordered = sorted(self.factored, key=lambda c: ROUTES.index(c.route))
+            object.__setattr__(self, "couplings", tuple(ordered))
         object.__setattr__(self, "probe_epsilon", float(self.probe_epsilon))
         object.__setattr__(self, "causal", bool(self.causal))
         self._check_words(where)
+        if self.flat:
+            check_banks(self, where)
+            return
         self._check_shapes(where)
         if self.causal:
             self._check_causality(where)
@@ -97,6 +126,7 @@ class Stage:
         require_choice("scheme", self.scheme, SCHEMES, where=where)
         require_choice("readout", self.readout, READOUTS, where=where)
         require_choice("fidelity", self.fidelity, FIDELITIES, where=where)
+        require_whole("first_token", self.first_token, least=0, where=where)
         require_whole("substeps", self.substeps, most=MOST_SUBSTEPS, where=where)
         require_whole(
             "dwell_periods", self.dwell_periods, most=MOST_PERIODS, where=where
@@ -123,11 +153,12 @@ class Stage:
             require_shape(
                 name, getattr(self, name), shape, axes=f"(T, K) = {shape}", where=where
             )
+        self._check_grid_alone(where)
         if not self.couplings:
             raise RequestError(f"{where}: a stage needs at least one coupling.")
-        if len({c.route for c in self.couplings}) < len(self.couplings):
+        if len({c.route for c in self.factored}) < len(self.couplings):
             raise RequestError(f"{where}: each route may stand once among couplings.")
-        for coupling in self.couplings:
+        for coupling in self.factored:
             place = f"{where} / route {coupling.route}"
             wanted = (-1, shape[0], sources)
             require_shape(
@@ -145,11 +176,25 @@ class Stage:
                 where=place,
             )
 
+    def _check_grid_alone(self, where: str) -> None:
+        """Refuse on grids what only flat banks have."""
+        for name in ("index", "source_index", "digital_coherence"):
+            if getattr(self, name) is not None:
+                raise RequestError(
+                    f"{where}: Argument `{name}` is for flat banks coupled by edges."
+                )
+        if self.readout != "phase":
+            raise RequestError(
+                f"{where}: read-out `{self.readout}` is for pair cells, which are "
+                "coupled by edges."
+            )
+
     def _check_causality(self, where: str) -> None:
-        for coupling in self.couplings:
-            later = np.triu(np.abs(coupling.weights), 1)
+        for coupling in self.factored:
+            later = np.triu(np.abs(coupling.weights), 1 + self.first_token)
             if later.any():
                 head, target, source = (int(i) for i in np.argwhere(later)[0])
+                target += self.first_token
                 raise RequestError(
                     f"{where} / route {coupling.route} / head {head}: target token "
                     f"{target} receives from the later token {source}, "
@@ -164,4 +209,56 @@ class Stage:
     @property
     def harmonics(self) -> tuple[int, ...]:
         """Orders of all routes, ascending."""
-        return tuple(sorted({int(n) for c in self.couplings for n in c.harmonics}))
+        if self.flat:
+            return self.edges.orders
+        return tuple(sorted({int(n) for c in self.factored for n in c.harmonics}))
+
+    @property
+    def flat(self) -> bool:
+        """Whether the banks are flat and coupled by edges."""
+        return len(self.couplings) == 1 and isinstance(self.couplings[0], Edges)
+
+    @property
+    def edges(self) -> Edges:
+        """The list of edges.
+
+        Raises:
+            RequestError: the stage is coupled through shared weights.
+        """
+        first = self.couplings[0]
+        if not isinstance(first, Edges):
+            raise RequestError(f"stage {self.name}: it has weights, and no edges.")
+        return first
+
+    @property
+    def factored(self) -> tuple[Coupling, ...]:
+        """The routes of shared weights.
+
+        Raises:
+            RequestError: the stage is coupled by a list of edges, alone or among them.
+        """
+        found = tuple(c for c in self.couplings if isinstance(c, Coupling))
+        if len(found) < len(self.couplings):
+            raise RequestError(
+                f"stage {self.name}: its pairs are listed as edges; this needs weights "
+                "that a head shares."
+            )
+        return found
+
+    @property
+    def grid(self) -> tuple[int, int]:
+        """Tokens and coordinates of the targets that are read as phases, (T, K).
+
+        Raises:
+            RequestError: the targets are pair cells.
+        """
+        if not self.flat:
+            tokens, coordinates = self.phi0_rad.shape
+            return int(tokens), int(coordinates)
+        if self.readout != "phase" or self.index is None:
+            raise RequestError(
+                f"stage {self.name}: its targets are pair cells, no grid of tokens and "
+                "coordinates."
+            )
+        tokens, coordinates = self.index.max(axis=0) - self.index.min(axis=0) + 1
+        return int(tokens), int(coordinates)

@@ -20,14 +20,16 @@ from oscc.ir.stage import Stage
 if TYPE_CHECKING:
     import networkx
 
+_EDGES = 65_536
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PairTerms:
     """A chunk of the expanded edge list, all arrays of shape (pairs,).
 
-    `target` and `source` are flat bank indices t*K + j; `route` indexes the stage's
-    couplings. strength * exp(i frustration_rad) is the pair's coefficient c_n, the
-    gain of the target left out.
+    `target` and `source` are rows of the flat banks, t*K + j for grids; `route` indexes
+    the stage's couplings. strength * exp(i frustration_rad) is the pair's coefficient
+    c_n, the gain of the target left out.
     """
 
     target: IntArray
@@ -47,12 +49,15 @@ def pairs(stage: Stage, *, tokens: int = 8) -> Iterator[PairTerms]:
     Yields:
         Chunks in ascending order of target.
     """
+    if stage.flat:
+        yield from _listed(stage)
+        return
     for first in range(0, stage.phi0_rad.shape[0], tokens):
         last = min(first + tokens, stage.phi0_rad.shape[0])
         parts = [
             _terms(stage, route, number, first, last)
             for route in range(len(stage.couplings))
-            for number in range(stage.couplings[route].harmonics.size)
+            for number in range(stage.factored[route].harmonics.size)
         ]
         order = np.argsort(np.concatenate([p.target for p in parts]), kind="stable")
         yield PairTerms(
@@ -63,8 +68,23 @@ def pairs(stage: Stage, *, tokens: int = 8) -> Iterator[PairTerms]:
         )
 
 
+def _listed(stage: Stage) -> Iterator[PairTerms]:
+    edges = stage.edges
+    kept = np.flatnonzero(edges.gamma)
+    for first in range(0, len(kept), _EDGES):
+        part = kept[first : first + _EDGES]
+        yield PairTerms(
+            target=edges.target[part],
+            source=edges.source[part],
+            harmonic=edges.harmonic[part],
+            route=np.zeros(part.size, dtype=np.int64),
+            strength=edges.gamma[part],
+            frustration_rad=edges.alpha_rad[part],
+        )
+
+
 def _terms(stage: Stage, route: int, number: int, first: int, last: int) -> PairTerms:
-    coupling = stage.couplings[route]
+    coupling = stage.factored[route]
     coordinates = stage.phi0_rad.shape[1]
     shared = coupling.weights[coupling.head_of_coordinate, first:last]
     strength = shared * coupling.gamma[number][:, None, None]
@@ -81,13 +101,15 @@ def _terms(stage: Stage, route: int, number: int, first: int, last: int) -> Pair
 
 def pair_terms(stage: Stage) -> int:
     """Number of coefficients other than zero: pairs, harmonics and routes apart."""
+    if stage.flat:
+        return int(np.count_nonzero(stage.edges.gamma))
     return int(terms_of_coordinates(stage).sum())
 
 
 def terms_of_coordinates(stage: Stage) -> IntArray:
     """Number of pair terms of each coordinate, shape (K,)."""
     total = np.zeros(stage.phi0_rad.shape[1], dtype=np.int64)
-    for coupling in stage.couplings:
+    for coupling in stage.factored:
         weights = (coupling.weights != 0).sum(axis=(1, 2))
         active = (coupling.gamma != 0).sum(axis=0)
         total += weights[coupling.head_of_coordinate] * active
@@ -99,7 +121,7 @@ def coupled(stage: Stage) -> BoolArray:
     coordinates = stage.phi0_rad.shape[1]
     shape = (coordinates, stage.phi0_rad.shape[0], stage.theta_rad.shape[0])
     out = np.zeros(shape, dtype=bool)
-    for coupling in stage.couplings:
+    for coupling in stage.factored:
         active = (coupling.gamma != 0).any(axis=0)
         shared = coupling.weights[coupling.head_of_coordinate] != 0
         out |= shared & active[:, None, None]
@@ -108,6 +130,11 @@ def coupled(stage: Stage) -> BoolArray:
 
 def coupled_pairs(stage: Stage) -> int:
     """Number of coupled pairs of a stage."""
+    if stage.flat:
+        edges = stage.edges
+        there = edges.gamma != 0
+        key = edges.target * stage.theta_rad.size + edges.source
+        return int(np.unique(key[there]).size)
     return int(coupled(stage).sum())
 
 
@@ -116,8 +143,9 @@ def to_networkx(
 ) -> networkx.MultiDiGraph[Any]:
     """Graph with an edge for every pair term, from source to target.
 
-    Nodes are `("source", u, j)` and `("target", t, j)`; one without coupling is kept
-    and carries `isolated=True`. Edges carry `harmonic`, `route`, `strength` and
+    Nodes are `("source", u, j)` and `("target", t, j)`, or the entries of the index of
+    a flat bank behind its name; one without coupling is kept and carries
+    `isolated=True`. Edges carry `harmonic`, `route`, `strength` and
     `frustration_rad`.
 
     Args:
@@ -129,16 +157,18 @@ def to_networkx(
     """
     import networkx
 
+    if stage.flat:
+        if coordinate is not None:
+            raise RequestError(
+                f"stage {stage.name}: its edges join coordinates; give none."
+            )
+        return _listed_graph(stage, limit)
     columns = stage.phi0_rad.shape[1]
     wanted = range(columns) if coordinate is None else (coordinate,)
     if coordinate is not None and not 0 <= coordinate < columns:
         raise RequestError(f"Coordinate {coordinate} is not in 0..{columns - 1}.")
     edges = int(terms_of_coordinates(stage)[list(wanted)].sum())
-    if edges > limit:
-        raise RequestError(
-            f"stage {stage.name}: a graph of {edges} edges is above the limit of "
-            f"{limit}. Give one coordinate, or raise the limit."
-        )
+    _require_few(stage, edges, limit)
     graph: networkx.MultiDiGraph[Any] = networkx.MultiDiGraph(stage=stage.name)
     for j in wanted:
         for u in range(stage.theta_rad.shape[0]):
@@ -149,6 +179,42 @@ def to_networkx(
     for node in graph.nodes:
         graph.nodes[node]["isolated"] = graph.degree(node) == 0
     return graph
+
+
+def _listed_graph(stage: Stage, limit: int) -> networkx.MultiDiGraph[Any]:
+    import networkx
+
+    _require_few(stage, pair_terms(stage), limit)
+    graph: networkx.MultiDiGraph[Any] = networkx.MultiDiGraph(stage=stage.name)
+    assert stage.index is not None
+    assert stage.source_index is not None
+    sources = [("source", *map(int, row)) for row in stage.source_index]
+    targets = [("target", *map(int, row)) for row in stage.index]
+    for node, phase in zip(sources, stage.theta_rad, strict=True):
+        graph.add_node(node, theta_rad=float(phase))
+    for node, phase in zip(targets, stage.phi0_rad, strict=True):
+        graph.add_node(node, phi0_rad=float(phase))
+    for chunk in pairs(stage):
+        for k in range(chunk.target.size):
+            graph.add_edge(
+                sources[int(chunk.source[k])],
+                targets[int(chunk.target[k])],
+                harmonic=int(chunk.harmonic[k]),
+                route="edges",
+                strength=float(chunk.strength[k]),
+                frustration_rad=float(chunk.frustration_rad[k]),
+            )
+    for node in graph.nodes:
+        graph.nodes[node]["isolated"] = graph.degree(node) == 0
+    return graph
+
+
+def _require_few(stage: Stage, edges: int, limit: int) -> None:
+    if edges > limit:
+        raise RequestError(
+            f"stage {stage.name}: a graph of {edges} edges is above the limit of "
+            f"{limit}. Give one coordinate, or raise the limit."
+        )
 
 
 def _add_edges(
@@ -166,7 +232,7 @@ def _add_edges(
                 ("source", int(chunk.source[k]) // columns, j),
                 ("target", int(token[k]), j),
                 harmonic=int(chunk.harmonic[k]),
-                route=stage.couplings[int(chunk.route[k])].route,
+                route=stage.factored[int(chunk.route[k])].route,
                 strength=float(chunk.strength[k]),
                 frustration_rad=float(chunk.frustration_rad[k]),
             )

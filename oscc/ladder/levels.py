@@ -86,7 +86,7 @@ def compare(
     """
     out = []
     for stage in _simulated(program, seen):
-        index = seen.index(stage.name, stage.phi0_rad.shape)
+        index = seen.index(stage.name, stage.grid)
         found = np.asarray(seen.phase(stage.name)).ravel()
         token, coordinate = index.T
         out.append(
@@ -110,9 +110,9 @@ def compare_dwells(
     """
     out = []
     for stage in _simulated(program, seen):
-        index = seen.index(stage.name, stage.phi0_rad.shape)
+        index = seen.index(stage.name, stage.grid)
         token, coordinate = index.T
-        row = token * stage.phi0_rad.shape[1] + coordinate
+        row = token * stage.grid[1] + coordinate
         name = f"{stage.name}.raw.end_rad"
         if name not in above.arrays or name not in seen.arrays:
             raise RequestError(f"stage {stage.name}: the runs hold no `{name}`.")

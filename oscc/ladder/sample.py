@@ -29,7 +29,7 @@ def stratified(stage: Stage, count: int, random: np.random.Generator) -> IntArra
         Token and coordinate of each target, ascending, shape (M, 2).
     """
     drive = drive_strength(stage).ravel()
-    shape = stage.phi0_rad.shape
+    shape = stage.grid
     count = min(count, drive.size)
     moved = np.abs(stage.digital_rad - stage.phi0_rad).ravel()
     special = (

@@ -161,7 +161,7 @@ def graph_picture(stage: Stage, coordinate: int) -> tuple[str, str]:
 
     def draw(figure: Figure) -> None:
         axes = figure.subplots()
-        for coupling in stage.couplings:
+        for coupling in stage.factored:
             head = coupling.head_of_coordinate[coordinate]
             size = float(np.abs(coupling.gamma[:, coordinate]).sum())
             strength = size * np.abs(coupling.weights[head])

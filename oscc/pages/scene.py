@@ -76,7 +76,7 @@ def _drive(stage: Stage) -> ComplexArray:
 def source_strength(stage: Stage, token: int, coordinate: int) -> FloatArray:
     """Strength by source of one target, harmonics and routes added, shape (S,)."""
     out = np.zeros(stage.theta_rad.shape[0])
-    for coupling in stage.couplings:
+    for coupling in stage.factored:
         head = coupling.head_of_coordinate[coordinate]
         size = np.abs(coupling.gamma[:, coordinate]).sum()
         out += size * np.abs(coupling.weights[head, token])

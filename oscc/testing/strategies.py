@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from oscc.arrays import FloatArray
-from oscc.ir import Coupling, HostOperation, Program, Stage
+from oscc.ir import Coupling, Edges, HostOperation, Program, Stage
 from oscc.ir.coupling import ROUTES
 from oscc.ir.program import COUPLERS
-from oscc.ir.stage import FIDELITIES, MODEL_UPDATES, READOUTS, SCHEMES, UPDATES
+from oscc.ir.stage import FIDELITIES, MODEL_UPDATES, SCHEMES, UPDATES
 from oscc.passes.options import Targets
+from oscc.testing.flat import cells_stage, modes_stage
 from oscc.testing.tiny import tiny_stage
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
@@ -56,6 +57,29 @@ def couplings(
 
 
 @st.composite
+def flat_stages(draw: st.DrawFn, name: str = "layer.0.modes") -> Stage:
+    """Any finite values in flat banks of up to 3 tokens, as modes or as pair cells."""
+    tokens = draw(st.integers(1, 3))
+    if draw(st.booleans()):
+        values = ("theta_rad", "phi0_rad", "gain_rad", "digital_rad")
+        changes: dict[str, Any] = {word: draw(_arrays(tokens)) for word in values}
+        return cells_stage(np.zeros(tokens), **changes, name=name)
+    words = ("phi0_rad", "gain_rad", "detuning_rad", "digital_rad")
+    columns, modes = draw(st.integers(1, 2)), draw(st.integers(1, 3))
+    changes = {word: draw(_arrays(tokens * columns)) for word in words}
+    plain = modes_stage(tokens=tokens, coordinates=columns, modes=modes).edges
+    edges = Edges(
+        plain.target,
+        plain.source,
+        draw(hnp.arrays(np.int64, plain.target.shape, elements=st.integers(1, 64))),
+        draw(_arrays(plain.target.size)),
+        draw(_arrays(plain.target.size)),
+    )
+    sizes = {"tokens": tokens, "coordinates": columns, "modes": modes}
+    return modes_stage(**sizes, couplings=(edges,), **changes, name=name)
+
+
+@st.composite
 def stages(draw: st.DrawFn, name: str = "layer.0.coupling") -> Stage:
     """Any valid stage, of up to 3 targets, 3 sources and 4 coordinates."""
     heads = draw(st.integers(1, 2))
@@ -78,7 +102,6 @@ def stages(draw: st.DrawFn, name: str = "layer.0.coupling") -> Stage:
         scheme=draw(st.sampled_from(SCHEMES)),
         substeps=draw(st.integers(1, 99)),
         dwell_periods=draw(st.integers(1, 9999)),
-        readout=draw(st.sampled_from(READOUTS)),
         causal=causal,
         fidelity=draw(st.sampled_from(FIDELITIES)),
     )
@@ -100,7 +123,7 @@ def programs(draw: st.DrawFn) -> Program:
     names = [f"layer.{number}.coupling" for number in range(count)]
     return Program(
         family=draw(st.sampled_from(("fsn", "kuramoto"))),
-        stages=tuple(draw(stages(name)) for name in names),
+        stages=tuple(draw(stages(name) | flat_stages(name)) for name in names),
         host_operations=tuple(draw(st.lists(_operations, max_size=2))),
         device=draw(_mappings(_json)),
         tokens=np.array(draw(st.lists(st.integers(0, 255), max_size=4)), np.int64),

@@ -139,7 +139,7 @@ def pair_facts(program: Program, pair: str) -> list[dict[str, Any]]:
     source, target, coordinate = _numbers(pair)
     out = []
     for stage in program.stages:
-        tokens, coordinates = stage.phi0_rad.shape
+        tokens, coordinates = stage.grid
         if source >= len(stage.theta_rad) or target >= tokens:
             raise RequestError(
                 f"--pair {pair}: stage {stage.name} has {tokens} tokens."
@@ -164,7 +164,7 @@ def _terms(
     stage: Stage, source: int, target: int, coordinate: int
 ) -> list[dict[str, Any]]:
     rows = []
-    for coupling in stage.couplings:
+    for coupling in stage.factored:
         head = coupling.head_of_coordinate[coordinate]
         weight = float(coupling.weights[head, target, source])
         for number, order in enumerate(coupling.harmonics.tolist()):

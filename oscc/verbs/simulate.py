@@ -164,13 +164,13 @@ def _asked(stage: Stage, names: Collection[str] | None, program: Program) -> boo
 
 
 def _every(stage: Stage) -> IntArray:
-    shape = stage.phi0_rad.shape
+    shape = stage.grid
     return np.stack(np.unravel_index(np.arange(stage.targets), shape), axis=1)
 
 
 def _parse(listed: Collection[str], stage: Stage) -> IntArray:
     out = []
-    tokens, coordinates = stage.phi0_rad.shape
+    tokens, coordinates = stage.grid
     for entry in listed:
         parts = str(entry).split(",")
         if len(parts) != 2 or not all(p.strip().isdigit() for p in parts):

@@ -33,10 +33,10 @@ def run_stage(
         from oscc_backends import phase
         from oscc_sims.phase import solve as solve_phase
 
-        return solve_phase(phase.problem(stage)).reshape(stage.phi0_rad.shape)
+        return solve_phase(phase.problem(stage)).reshape(stage.grid)
     from oscc_backends import circuit
     from oscc_sims.circuit import solve as solve_circuit
 
     assert card is not None, "the circuit runs on a card"
     found, _ = solve_circuit(card, circuit.problem(stage), threads=threads)
-    return found.reshape(stage.phi0_rad.shape)
+    return found.reshape(stage.grid)

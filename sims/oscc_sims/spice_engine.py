@@ -152,7 +152,7 @@ def _jobs(
             f"{'missing' if begins is None else begins.shape}. "
             "Simulate the circuit again."
         )
-    coordinates = stage.phi0_rad.shape[1]
+    coordinates = stage.grid[1]
     return [
         Job(
             stage.name,

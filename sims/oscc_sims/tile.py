@@ -278,7 +278,7 @@ def _pairwise_rad(
 def _circuit_rad(card: Card, stage: Stage, tile: Tile) -> FloatArray:
     """Increments of the same targets and dwell from the circuit engine."""
     starts = tile.spec.phi0_rad
-    pull = drive(stage).reshape(*stage.phi0_rad.shape, -1)
+    pull = drive(stage).reshape(*stage.grid, -1)
     pull = pull[: starts.size, tile.coordinate] * tile.dwell.gain
     current = injection_A(card, pull, stage.harmonics, tile.dwell.periods)
     seen = run_dwell(card, current, starts, tile.dwell.periods)

@@ -246,7 +246,6 @@ def test_a_stage_of_each_word_survives() -> None:
         model_update="euler",
         probe_epsilon=0.005,
         scheme="corrected",
-        readout="coherence",
         causal=False,
         fidelity="oscillators",
     )

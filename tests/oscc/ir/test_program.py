@@ -139,7 +139,7 @@ def test_digest_changes_with_one_bit_of_an_array(name: str) -> None:
         {"probe_epsilon": 0.01},
         {"fidelity": "summed"},
         {"causal": False},
-        {"readout": "coherence"},
+        {"first_token": 1},
         {"name": "layer.1.coupling"},
     ],
 )

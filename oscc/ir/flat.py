@@ -1,0 +1,104 @@
+"""What must hold of a stage whose banks are flat and coupled by edges."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from oscc.arrays import IntArray
+from oscc.checks import require_shape
+from oscc.errors import RequestError
+
+if TYPE_CHECKING:
+    from oscc.ir.stage import Stage
+
+_CELL = 3  # head, token, partner
+
+
+def check_banks(stage: Stage, where: str) -> None:
+    """Refuse flat banks whose shapes, indices or edges do not fit together.
+
+    Raises:
+        RequestError: shapes disagree, an edge names a row that is not there, phase
+            targets are no grid in order, pair cells have no digital coherence, or a
+            target of a causal stage receives from a later token.
+    """
+    require_shape("theta_rad", stage.theta_rad, (-1,), axes="(S',)", where=where)
+    require_shape("phi0_rad", stage.phi0_rad, (-1,), axes="(T',)", where=where)
+    shape = stage.phi0_rad.shape
+    for name in ("gain_rad", "detuning_rad", "digital_rad"):
+        require_shape(
+            name, getattr(stage, name), shape, axes=f"(T',) = {shape}", where=where
+        )
+    if stage.first_token:
+        raise RequestError(f"{where}: the index of flat targets names their tokens.")
+    index = _index("index", stage.index, shape[0], where)
+    sources = _index("source_index", stage.source_index, stage.theta_rad.size, where)
+    edges = stage.edges
+    for name, size in (("target", shape[0]), ("source", stage.theta_rad.size)):
+        largest = int(getattr(edges, name).max())
+        if largest >= size:
+            raise RequestError(
+                f"{where}: an edge names {name} {largest}, but there are {size}."
+            )
+    if stage.readout == "phase":
+        _check_grid(index, where)
+        if stage.digital_coherence is not None:
+            raise RequestError(f"{where}: `digital_coherence` is for pair cells.")
+        tokens, read = index[:, 0], sources[:, 0]
+    else:
+        _check_cells(stage, index, sources, where)
+        tokens, read = index[:, 1], index[:, 2]
+    if stage.causal:
+        received = (
+            read[edges.source] if stage.readout == "phase" else read[edges.target]
+        )
+        late = received > tokens[edges.target]
+        if late.any():
+            first = int(np.argmax(late))
+            raise RequestError(
+                f"{where}: target token {int(tokens[edges.target[first]])} receives "
+                f"from the later token {int(received[first])}, but the stage is causal."
+            )
+
+
+def _index(name: str, given: IntArray | None, rows: int, where: str) -> IntArray:
+    if given is None:
+        raise RequestError(f"{where}: flat banks need `{name}`.")
+    require_shape(name, given, (rows, -1), axes=f"({rows}, n)", where=where)
+    if given.shape[1] < 1 or (given < 0).any():
+        raise RequestError(f"{where}: Argument `{name}` must hold numbers from 0.")
+    return given
+
+
+def _check_grid(index: IntArray, where: str) -> None:
+    """Targets that are read as phases are every coordinate of successive tokens."""
+    require_shape("index", index, (-1, 2), axes="(T', 2)", where=where)
+    first = index.min(axis=0)
+    sizes = index.max(axis=0) - first + 1
+    whole = int(sizes.prod()) == len(index) and not first[1]
+    rows = np.stack(np.unravel_index(np.arange(len(index)), tuple(sizes)), axis=1)
+    if not whole or (rows + first != index).any():
+        raise RequestError(
+            f"{where}: Argument `index` must name every coordinate of successive "
+            "tokens, in order."
+        )
+
+
+def _check_cells(stage: Stage, index: IntArray, sources: IntArray, where: str) -> None:
+    require_shape("index", index, (-1, _CELL), axes="(pairs, 3)", where=where)
+    require_shape("source_index", sources, (-1, _CELL), axes="(S', 3)", where=where)
+    if stage.digital_coherence is None:
+        raise RequestError(f"{where}: pair cells need `digital_coherence`.")
+    require_shape(
+        "digital_coherence",
+        stage.digital_coherence,
+        stage.phi0_rad.shape,
+        axes="(pairs,)",
+        where=where,
+    )
+    if stage.edges.orders != (1,):
+        raise RequestError(f"{where}: pair cells lock at the first harmonic alone.")
+    if len(np.unique(index, axis=0)) < len(index):
+        raise RequestError(f"{where}: a pair cell stands twice.")
