@@ -40,6 +40,11 @@ FAMILIES: dict[str, dict[str, Any]] = {
     "fsn-mf, flow": {"family": "fsn-mf", "update": "flow", "modes": 70},
     "ssa, trainable": {"family": "ssa", "hidden": 212},
     "ssa, published": {"family": "ssa", "hidden": 212, "arm": "published"},
+    "ssa, trainable, no mask": {"family": "ssa", "hidden": 212, "mask": "none"},
+    "ssa, published, no mask": {
+        **{"family": "ssa", "hidden": 212, "arm": "published"},
+        "mask": "none",
+    },
 }
 CONTEXTS = {128: 8, 512: 2}  # tokens to windows: the same number of symbols
 MEMORY_TOKENS = (128, 256, 512, 1024, 2048)

@@ -17,7 +17,7 @@ from oscc.models.flow_kernels import blocks, rk4_adjoint, rk4_forward
 
 FEWEST_SUBSTEPS = 8
 DRIVE_PER_SUBSTEP = 1.0
-MOST_SUBSTEPS = 512  # a drive beyond is a diverged run: NaN, so the step is skipped
+MOST_SUBSTEPS = 512  # a drive beyond is a diverged run: that target gives NaN
 
 
 def flow_increment(
@@ -69,23 +69,21 @@ class _RungeKutta(torch.autograd.Function):
     def forward(ctx: Any, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
         flat_a, flat_b = _flat(a), _flat(b)
         drive = drive_strength(flat_a, flat_b, np.ones(flat_a.shape[1]))
-        ctx.plan, ctx.harmonics = None, len(a)
-        if not (drive <= MOST_SUBSTEPS * DRIVE_PER_SUBSTEP).all():
-            return torch.full_like(a[0], torch.nan)
-        wanted = np.ceil(drive / DRIVE_PER_SUBSTEP)
-        plan = blocks(np.maximum(FEWEST_SUBSTEPS, wanted).astype(np.int64))
-        ctx.plan, ctx.fields = plan, (flat_a, flat_b)
-        out = rk4_forward(flat_a, flat_b, *plan)
+        ctx.lost, ctx.harmonics = ~(drive <= MOST_SUBSTEPS * DRIVE_PER_SUBSTEP), len(a)
+        wanted = np.where(ctx.lost, 0.0, np.ceil(drive / DRIVE_PER_SUBSTEP))
+        ctx.plan = blocks(np.maximum(FEWEST_SUBSTEPS, wanted).astype(np.int64))
+        ctx.fields = (flat_a, flat_b)
+        out = rk4_forward(flat_a, flat_b, *ctx.plan)
+        out[ctx.lost] = np.nan
         return torch.from_numpy(out).to(a).reshape(a.shape[1:])
 
     @staticmethod
     def backward(ctx: Any, *grads: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         (grad,) = grads
         shape = (ctx.harmonics, *grad.shape)
-        if ctx.plan is None:
-            nothing = torch.full_like(grad, torch.nan)
-            return nothing.expand(shape), nothing.expand(shape)
         (flat,) = _flat(grad[None])
         parts = rk4_adjoint(*ctx.fields, *ctx.plan, flat)
+        for part in parts:
+            part[:, ctx.lost] = np.nan
         left, right = (torch.from_numpy(p).to(grad).reshape(shape) for p in parts)
         return left, right

@@ -12,8 +12,6 @@ from oscc.models.host import Draws, lift
 from oscc.models.kuramoto import grouped, ungrouped, weighted
 from oscc.models.phase import PhaseLayer, PhaseModel
 
-_ALONE = 1e-6  # row 0 reads itself alone: nothing is left to renormalise
-
 
 def successor_weights(weights: torch.Tensor, *, renormalised: bool) -> torch.Tensor:
     """Weights of token v as the successor of the token v - 1 that was attended to.
@@ -90,10 +88,12 @@ class FsnLayer(PhaseLayer):
         following = nn.functional.pad(following, (0, 0, 0, 1))
         if self.config.successor == "renormalised":
             values = grouped(heads, torch.cat([present, following]))
+            # a column of ones gives what is left beside A_tt, without a difference
+            values = nn.functional.pad(values, (0, 1), value=1.0)
             sums, own = causal_sums(query, key, values, own_too=False)
-            sums, later = sums.chunk(2, -1)
-            rest = 1 - own
-            sums = sums + later / torch.where(rest > _ALONE, rest, torch.ones_like(own))
+            rest = sums[..., -1:]
+            sums, later = sums[..., :-1].chunk(2, -1)
+            sums = sums + later / torch.where(rest > 0, rest, torch.ones_like(own))
         else:  # one sum for both routes: their coefficients do not depend on t
             values = grouped(heads, present + following)
             sums, own = causal_sums(query, key, values, own_too=False)

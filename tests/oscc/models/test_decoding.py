@@ -1,13 +1,17 @@
 """Decoding token by token against the full forward."""
 
+from pathlib import Path
+
 import pytest
 import torch
 
+from oscc.checkpoint import load_checkpoint
 from oscc.errors import RequestError
 from oscc.models.base import build_model
 from oscc.models.config import ModelConfig
 from oscc.models.decoding import Decoder
 
+CHECKPOINTS = Path(__file__).parents[3] / "checkpoints"
 TOKENS = 14
 SIZES = {"k": 8, "layers": 2, "heads": 2, "hidden": 6, "modes": 6, "context": TOKENS}
 
@@ -39,6 +43,17 @@ def test_decoding_equals_the_full_forward(family, update, changes):
     assert wanted.abs().max() > 0.1
     with pytest.raises(RequestError, match="context of 14 tokens is full"):
         decoder.step(tokens[:, 0])
+
+
+@pytest.mark.parametrize("name", ["fsn-flow", "fsn-no-phase-flow", "fsn-mf-flow"])
+def test_decoding_equals_the_full_forward_of_trained_models(name):
+    model = load_checkpoint(CHECKPOINTS / f"{name}.safetensors").model.double()
+    tokens = (torch.arange(48)[None] * 7) % 90 + 3
+    decoder = Decoder(model)
+    with torch.no_grad():
+        wanted = model(tokens)
+    found = torch.stack([decoder.step(tokens[:, t]) for t in range(48)], 1)
+    assert (found - wanted).abs().max() <= 1e-6
 
 
 def test_a_step_does_not_change_what_was_read():

@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
 from oscc.errors import RequestError
@@ -131,7 +133,43 @@ def test_lanes_do_not_depend_on_their_block():
     whole = exact_increment(a, b, gain)
     for i in (0, 77, 199):
         alone = exact_increment(a[:, i : i + 1], b[:, i : i + 1], gain[i : i + 1])
-        assert abs(alone[0] - whole[i]) <= 1e-9
+        assert alone[0] == whole[i]
+
+
+def test_training_lanes_do_not_depend_on_their_batch():
+    a, b = (torch.from_numpy(x) for x in random_fields(2, 500, 3.0, seed=10))
+    gain = torch.from_numpy(np.random.default_rng(3).uniform(-9, 9, 500))
+    whole = flow_increment(a, b, gain)
+    for i in (0, 77, 300, 499):
+        one = slice(i, i + 1)
+        assert flow_increment(a[:, one], b[:, one], gain[one]) == whole[i]
+
+
+def test_a_target_that_diverged_leaves_its_neighbours_alone():
+    a, b = (torch.from_numpy(x) for x in random_fields(2, 100, 1.0, seed=12))
+    a.requires_grad_()
+    gain = torch.ones(100, dtype=a.dtype)
+    gain[40] = 1e4
+    out = flow_increment(a, b, gain)
+    out.sum().backward()
+    lost = torch.arange(100) == 40
+    assert torch.equal(out.isnan(), lost)
+    assert torch.equal(a.grad.isnan().any(0), lost)
+
+
+@given(st.lists(st.integers(1, 5000), min_size=1, max_size=300))
+def test_blocks_hold_every_lane_once_with_steps_enough(counts):
+    counts = np.array(counts)
+    order, starts, steps = blocks(counts)
+    assert sorted(order.tolist()) == list(range(len(counts)))
+    assert starts[0] == 0
+    assert starts[-1] == len(counts)
+    sizes = np.diff(starts)
+    assert sizes.min() >= 1
+    assert sizes.max() <= 64
+    given_steps = np.repeat(steps, sizes)
+    assert np.all(given_steps >= counts[order])
+    assert np.all(given_steps < 1.25 * counts[order] + 1)
 
 
 def test_fields_that_are_not_finite_are_refused():

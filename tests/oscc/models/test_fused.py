@@ -45,6 +45,23 @@ def test_fused_fields_are_those_of_the_explicit_weights(family, changes):
         assert (one - other).abs().max() <= (1e-12 if not changes else 1e-10)
 
 
+def test_renormalised_rows_that_keep_almost_nothing_agree_in_single_precision():
+    layer, theta = layer_of("fsn", torch.float32, successor="renormalised")
+    with torch.no_grad():
+        layer.score.sharpness.mul_(0).add_(10.0)
+        features = lift(theta)
+        weights = layer.score(theta, features)
+        wanted = layer.fields(weights, theta)[0]
+        found = layer.fused_fields(*layer.score.projections(theta, features), features)[
+            0
+        ]
+    # some row keeps less than single precision could tell from 1 - A_tt
+    rest = 1 - weights.double().diagonal(dim1=-2, dim2=-1)[..., 1:]
+    assert rest.min() < 1e-7
+    # scores of size 100 rounded to 1e-5, so weights right to 1e-5 of themselves
+    assert (found - wanted).abs().max() <= 2e-3
+
+
 def test_single_precision_agrees_to_its_rounding():
     layer, theta = layer_of("fsn", torch.float32)
     with torch.no_grad():
