@@ -26,6 +26,9 @@ class Observables:
     and coordinate where only some targets were simulated; `STAGE.raw.start_rad` and
     `STAGE.raw.end_rad` (M, D) of every dwell of the plan; `STAGE.raw.half_step_rad`
     (M, D) where a convergence run was made; `STAGE.supply_J`, `STAGE.injected_J`.
+    Of pair cells, in the order of the stage or of `STAGE.cells` (M,) where only some
+    were simulated: `STAGE.coherence`, `STAGE.locked` (1 locked, 0 slipping, -1 not
+    decided by the read-out), `STAGE.margin`.
 
     Args:
         engine: `phase`, `circuit`, `ngspice`, ...
@@ -79,9 +82,9 @@ class Observables:
     def stages(self) -> tuple[str, ...]:
         """Names of the stages that were simulated."""
         return tuple(
-            name.removesuffix(".phase")
+            name.rpartition(".")[0]
             for name in sorted(self.arrays)
-            if name.endswith(".phase")
+            if name.endswith((".phase", ".coherence"))
         )
 
 

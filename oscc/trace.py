@@ -154,7 +154,7 @@ def forward_with(
     from oscc.lower.program import require_lowering
 
     require_lowering(model.config.family, model.config.values)
-    symbols = _checked_tokens(model.config, tokens)
+    symbols = checked_tokens(model.config, tokens)
     double = cast("Any", copy.deepcopy(model)).double()
     layers = double.coupling_layers()
 
@@ -220,7 +220,12 @@ def _numpy(tensor: torch.Tensor) -> FloatArray:
     return np.asarray(tensor.detach().double().numpy())
 
 
-def _checked_tokens(config: ModelConfig, tokens: npt.ArrayLike) -> IntArray:
+def checked_tokens(config: ModelConfig, tokens: npt.ArrayLike) -> IntArray:
+    """Symbol numbers of windows, shape (B, T), refused where the model has no such.
+
+    Raises:
+        RequestError: empty, longer than the context, or an unknown symbol.
+    """
     symbols = np.array(tokens, np.int64)
     require_shape("tokens", symbols, (-1, -1), axes="(windows, tokens)")
     count = symbols.shape[1]

@@ -85,6 +85,20 @@ def interpret(stage: Stage) -> FloatArray:
     return _flow(stage, real, imaginary)
 
 
+def interpret_cells(stage: Stage) -> FloatArray:
+    """Coherence of every pair cell after any time, shape (pairs,).
+
+        cos psi = sqrt(1 - x^2) where |x| <= 1, else 0;  x = Omega / (g |C|)
+
+    Source: fixed point of dpsi/dtau = Omega - g |C| sin psi; Hays, arXiv 2602.14445.
+    """
+    real, imaginary = field(stage)
+    pull = np.abs(stage.gain_rad) * np.hypot(real[0], imaginary[0])
+    still = np.maximum(pull**2 - stage.detuning_rad**2, 0.0)
+    out: FloatArray = np.sqrt(still) / pull
+    return out
+
+
 def _flow(stage: Stage, real: FloatArray, imaginary: FloatArray) -> FloatArray:
     from scipy.integrate import solve_ivp
 
@@ -121,5 +135,12 @@ def _flow(stage: Stage, real: FloatArray, imaginary: FloatArray) -> FloatArray:
 
 def run(program: Program) -> Observables:
     """Level 1 of every stage of a program."""
-    arrays = {f"{s.name}.phase": interpret(s).reshape(s.grid) for s in program.stages}
+    arrays: dict[str, FloatArray] = {}
+    for stage in program.stages:
+        if stage.readout == "coherence":
+            coherence = interpret_cells(stage)
+            arrays[f"{stage.name}.coherence"] = coherence
+            arrays[f"{stage.name}.locked"] = (coherence > 0).astype(np.float64)
+        else:
+            arrays[f"{stage.name}.phase"] = interpret(stage).reshape(stage.grid)
     return Observables("ir", program.digest(), arrays, {})

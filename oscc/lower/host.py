@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from oscc.ir.program import HostOperation
 
 if TYPE_CHECKING:
+    from oscc.lock_trace import LockedTrace
     from oscc.trace import Trace
 
 
@@ -15,6 +16,7 @@ UNITS = {
     "softmax_exponentials": "exp",
     "sine_cosine_pairs": "sincos",
     "embedding_reads": "read",
+    "lock_factors_exponentials": "exp",
 }
 """What a count means where it is not multiply-accumulates."""
 
@@ -26,9 +28,10 @@ def _listed(counts: Mapping[str, int], layer: int) -> list[HostOperation]:
     ]
 
 
-def host_operations(trace: Trace) -> tuple[HostOperation, ...]:
+def host_operations(trace: Trace | LockedTrace) -> tuple[HostOperation, ...]:
     """Operations of the whole input in the order in which they run."""
     out: list[HostOperation] = []
-    for number, layer in enumerate(trace.layers):
-        out += _listed(layer.operations, number)
+    counts = [layer.operations for layer in trace.layers]
+    for number, operations in enumerate(counts):
+        out += _listed(operations, number)
     return (*out, *_listed(trace.operations, -1))

@@ -123,13 +123,7 @@ def lower(
     Raises:
         RequestError: the family cannot be lowered, or a layer does not exist.
     """
-    chosen = tuple(range(len(trace.layers))) if layers is None else sorted(set(layers))
-    for number in chosen:
-        if not 0 <= number < len(trace.layers):
-            raise RequestError(
-                f"Layer {number} does not exist; the model has layers 0 to "
-                f"{len(trace.layers) - 1}."
-            )
+    chosen = chosen_layers(len(trace.layers), layers)
     stages = tuple(
         lower_layer(
             trace.family,
@@ -151,6 +145,26 @@ def lower(
         notes=_notes(stages),
         **settings,
     )
+
+
+def chosen_layers(count: int, layers: Collection[int] | None) -> tuple[int, ...]:
+    """Numbers of the layers to lower, ascending; None takes all.
+
+    Raises:
+        RequestError: a layer does not exist.
+
+    Example:
+        >>> chosen_layers(3, [2, 0, 2])
+        (0, 2)
+    """
+    if layers is None:
+        return tuple(range(count))
+    for number in layers:
+        if not 0 <= number < count:
+            raise RequestError(
+                f"Layer {number} does not exist; the model has layers 0 to {count - 1}."
+            )
+    return tuple(sorted(set(layers)))
 
 
 def _notes(stages: tuple[Stage, ...]) -> tuple[str, ...]:

@@ -13,6 +13,8 @@ without a division by a J that vanishes or the root of Delta^2.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -34,6 +36,22 @@ class Locking(NamedTuple):
     strength: torch.Tensor
     locked: torch.Tensor
     coherence: torch.Tensor
+
+
+class LockState(NamedTuple):
+    """What decides which pairs of a block lock, (B,H,T,T) each.
+
+    `ratio` x = Delta / (K r J), infinite where J vanishes or the mask hides the pair;
+    `factor` J and `strength` K r J, 0 where the mask hides it.
+    """
+
+    ratio: torch.Tensor
+    factor: torch.Tensor
+    strength: torch.Tensor
+
+
+LockStep = Callable[[int, LockState], torch.Tensor]
+"""Index of the block and its state -> coherence cos of every pair, (B,H,T,T)."""
 
 
 def lock_strength(
@@ -63,6 +81,9 @@ def lock_strength(
     inside = torch.exp(square * (-2 * decay)) - square * pull.pow(-2)
     square_of_it = torch.relu(inside)  # times its inverse root: 0 stays exactly 0
     return square_of_it * torch.rsqrt(square_of_it + TINY), inside > 0
+
+
+BlockStep = Callable[[LockState], torch.Tensor]
 
 
 class SsaAttention(nn.Module):
@@ -154,10 +175,39 @@ class SsaAttention(nn.Module):
             strength = _strongest(strength, self.config.lock_top_k)
         return Locking(strength, locked, coherence)
 
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Mixed values, shape (B, T, k) -> (B, T, k)."""
+    def state(self, x: torch.Tensor) -> LockState:
+        """How far every pair is from its lock range.
+
+        Args:
+            x: Normalised vectors, shape (B, T, k).
+        """
+        decay = functional.softplus(self.decay)[:, None, None]
+        square = self.squares(x)
+        factor = torch.exp(-decay * square)
+        strength = functional.softplus(self.pull) * self.coherence(x) * factor
+        ratio = torch.sqrt(square) / strength
+        if self.config.mask == "causal":
+            factor, strength = factor.tril(), strength.tril()
+            hidden = torch.ones_like(ratio, dtype=torch.bool).triu(1)
+            ratio = ratio.masked_fill(hidden, torch.inf)
+        return LockState(ratio, factor, strength)
+
+    def forward(
+        self, x: torch.Tensor, coherence: torch.Tensor | None = None
+    ) -> torch.Tensor:
+        """Mixed values, shape (B, T, k) -> (B, T, k).
+
+        Args:
+            x: Normalised vectors, shape (B, T, k).
+            coherence: cos of every pair in the place of the layer's own, (B, H, T, T).
+        """
         values = by_head(self.value(x), self.config.heads)
-        if self.config.lock_top_k or self.dropout.active:
+        if coherence is not None:
+            strength = self.state(x).factor * coherence
+            if self.config.lock_top_k:
+                strength = _strongest(strength, self.config.lock_top_k)
+            mixed = strength @ values / (strength.sum(-1, keepdim=True) + ROW)
+        elif self.config.lock_top_k or self.dropout.active:
             strength = self.locking(x).strength
             weights = strength / (strength.sum(-1, keepdim=True) + ROW)
             mixed = self.dropout(weights) @ values
@@ -198,9 +248,11 @@ class OsnBlock(nn.Module):
         self.up = Affine(draws.normal("up", (hidden, k), wide))
         self.down = Affine(draws.normal("down", (k, hidden), narrow))
 
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Shape (B, T, k) -> (B, T, k)."""
-        x = x + self.dropout(self.attention(self.attention_norm(x)))
+    def forward(self, x: torch.Tensor, step: BlockStep | None = None) -> torch.Tensor:
+        """Shape (B, T, k) -> (B, T, k); `step` replaces the coherence of the pairs."""
+        seen = self.attention_norm(x)
+        coherence = None if step is None else step(self.attention.state(seen))
+        x = x + self.dropout(self.attention(seen, coherence))
         inner = self.dropout(functional.gelu(self.up(self.norm(x))))
         out: torch.Tensor = x + self.dropout(self.down(inner))
         return out
@@ -216,6 +268,12 @@ class SsaModel(ResidualModel):
     def block(self, draws: Draws) -> nn.Module:
         """One OSN block."""
         return OsnBlock(self.config, draws)
+
+    def run_locked(self, x: torch.Tensor, step: LockStep) -> torch.Tensor:
+        """Vectors after all blocks, the coherence of every pair given by `step`."""
+        for index, block in enumerate(self.blocks):
+            x = block(x, partial(step, index))
+        return x
 
     def norm(self) -> nn.Module:
         """Layer norm."""

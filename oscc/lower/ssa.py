@@ -1,0 +1,201 @@
+"""Lowering of SSA: one cell of two mutually coupled oscillators a pair that can lock.
+
+    dpsi/dtau = Omega - g gamma sin psi,  psi(0) = 0
+    gamma = K r J,  g gamma = 2 pi P (K / omega0) for every cell,  Omega = x g gamma
+
+with x = Delta / (K r J): all cells have the same coupling K / omega0 and share one
+dwell of P periods; the detuning alone differs. Read is the coherence, cos psi at the
+end, 0 if psi ever passed pi/2; the host multiplies it by J. A token and itself always
+lock: no cell. Pairs beyond the limit in x are unlocked by the closed form, and get none
+either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from oscc.arrays import BoolArray, FloatArray, IntArray
+from oscc.checks import require_positive
+from oscc.errors import RequestError
+from oscc.ir.edges import Edges
+from oscc.ir.program import Program
+from oscc.ir.stage import Stage
+from oscc.lower.host import host_operations
+from oscc.lower.program import chosen_layers
+
+if TYPE_CHECKING:
+    from oscc.lock_trace import LockedTrace, LockTrace
+
+COUPLING = 0.02  # K / omega0, docs/reference/lock.md
+PERIODS = 100
+
+
+class LockPlan(NamedTuple):
+    """How all cells of a program are run.
+
+    `coupling` K / omega0; `periods` P of the dwell; `limit`: largest x of a pair that
+    gets a cell.
+    """
+
+    coupling: float = COUPLING
+    periods: int = PERIODS
+    limit: float = 1.05
+
+    @property
+    def pull_rad(self) -> float:
+        """K t, the pull over the dwell [rad].
+
+        Example:
+            >>> round(LockPlan().pull_rad, 2)
+            12.57
+        """
+        return float(2 * np.pi * self.periods * self.coupling)
+
+
+DEFAULT_PLAN = LockPlan()
+
+
+def visible(layer: LockTrace) -> BoolArray:
+    """Pairs of different tokens that have a lock of their own, shape (H, T, T).
+
+    Under a causal mask the partner j of row i is an earlier token. Without a mask a
+    pair is symmetric, in Delta, J and r alike: it stands once, with j < i.
+    """
+    return np.broadcast_to(np.tri(layer.ratio.shape[-1], k=-1), layer.ratio.shape) > 0
+
+
+def cells(layer: LockTrace, limit: float) -> IntArray:
+    """Head, token and partner of every pair that gets a cell, shape (pairs, 3).
+
+    Args:
+        layer: Traced block.
+        limit: Largest x of a pair that gets a cell.
+    """
+    near = visible(layer) & (layer.ratio <= limit)
+    return np.argwhere(near).astype(np.int64)
+
+
+def lock_stage(
+    layer: LockTrace, plan: LockPlan = DEFAULT_PLAN, **settings: Any
+) -> Stage | None:
+    """The lock stage of one traced block; None where no pair gets a cell.
+
+    Args:
+        layer: Traced block.
+        plan: Coupling, dwell and limit of all cells.
+        settings: Further fields of the stage, such as `fidelity`.
+
+    Raises:
+        RequestError: the coupling or the limit is not above zero.
+    """
+    require_positive("coupling", plan.coupling)
+    require_positive("limit", plan.limit)
+    index = cells(layer, plan.limit)
+    if not len(index):
+        return None
+    place = tuple(index.T)
+    ratio, gamma = layer.ratio[place], layer.strength[place]
+    row, zero = np.arange(len(index)), np.zeros(len(index))
+    locked = ratio < 1.0
+    return Stage(
+        name=layer.name,
+        theta_rad=zero,
+        phi0_rad=zero,
+        gain_rad=plan.pull_rad / gamma,
+        detuning_rad=plan.pull_rad * ratio,
+        couplings=(Edges(row, row, np.ones_like(row), gamma, zero),),
+        digital_rad=np.where(locked, np.arcsin(np.minimum(ratio, 1.0)), 0.0),
+        digital_coherence=layer.coherence[place],
+        index=index,
+        source_index=index,
+        scheme="plain",
+        substeps=1,
+        dwell_periods=plan.periods,
+        readout="coherence",
+        causal=layer.causal,
+        **settings,
+    )
+
+
+def coherence_of_pairs(
+    layer: LockTrace, index: IntArray, coherence: FloatArray
+) -> FloatArray:
+    """Coherence of every pair of a block from that of its cells, shape (H, T, T).
+
+    A token and itself have 1, a pair without a cell 0; without a mask a cell serves
+    both of its rows.
+
+    Args:
+        layer: Traced block.
+        index: Head, token and partner of each cell, shape (pairs, 3).
+        coherence: What each cell reads, shape (pairs,).
+    """
+    out = np.zeros_like(layer.ratio)
+    head, token, partner = index.T
+    out[head, token, partner] = coherence
+    if not layer.causal:
+        out[head, partner, token] = coherence
+    places = np.arange(out.shape[-1])
+    out[:, places, places] = 1.0
+    return out
+
+
+def proved_unlocked(layer: LockTrace, limit: float) -> int:
+    """Pairs of different tokens without a cell, unlocked by the closed form."""
+    return int(np.count_nonzero(visible(layer))) - len(cells(layer, limit))
+
+
+def lower_locks(
+    trace: LockedTrace,
+    device: Mapping[str, Any],
+    *,
+    plan: LockPlan = DEFAULT_PLAN,
+    layers: Collection[int] | None = None,
+    fidelity: str = "pairwise",
+    **settings: Any,
+) -> Program:
+    """Program of a traced SSA model: a lock stage a block, host operations, card.
+
+    Args:
+        trace: What the digital model did on the input.
+        device: Content of a device card.
+        plan: Coupling, dwell and limit of all cells.
+        layers: Blocks to lower; None takes all.
+        fidelity: What a netlist of the stages holds.
+        settings: Further fields of the program, such as `seed`.
+
+    Raises:
+        RequestError: a layer does not exist, or no pair of the input can lock.
+    """
+    chosen = chosen_layers(len(trace.layers), layers)
+    found = [lock_stage(trace.layers[n], plan, fidelity=fidelity) for n in chosen]
+    stages = tuple(stage for stage in found if stage is not None)
+    if not stages:
+        raise RequestError(
+            "No pair of different tokens can lock on this text: there is nothing for "
+            "oscillators to do. Give a longer text."
+        )
+    return Program(
+        family=trace.family,
+        stages=stages,
+        host_operations=host_operations(trace),
+        device=device,
+        tokens=trace.tokens,
+        notes=tuple(_note(trace.layers[number], plan) for number in chosen),
+        **settings,
+    )
+
+
+def _note(layer: LockTrace, plan: LockPlan) -> str:
+    every, far = (
+        int(np.count_nonzero(visible(layer))),
+        proved_unlocked(layer, plan.limit),
+    )
+    return (
+        f"{layer.name}: {every - far} of {every} pairs of different tokens get a cell; "
+        f"{far} are detuned by more than {plan.limit:g} of their lock range, and are "
+        "unlocked by the closed form."
+    )
