@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from oscc.arrays import ComplexArray, FloatArray, IntArray
+from oscc.device.lock_cell import lock_rate
 from oscc.ir.plan import Dwell
 
 
@@ -46,17 +47,43 @@ class ScalarProblem:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class LockProblem:
+    """Pair cells of one stage, each with a phase difference of its own.
+
+        dpsi/dtau = lock_rad (ratio - sin psi),   tau in [0, 1],   psi(0) = 0
+
+    Args:
+        stage: Name of the stage.
+        ratio: Detuning over lock range, x of each cell, shape (M,).
+        lock_rad: K t of the dwell, the same for every cell, > 0 [rad].
+        periods: P, the dwell in carrier periods.
+        index: Head, token and partner of each cell, shape (M, 3).
+    """
+
+    stage: str
+    ratio: FloatArray
+    lock_rad: float
+    periods: int
+    index: IntArray
+
+    @property
+    def rate(self) -> float:
+        """K/w0, the lock range over the angular frequency of the card."""
+        return lock_rate(self.lock_rad, self.periods)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class PhaseArtefact:
-    """Scalar problems of a program for the phase engine."""
+    """Problems of a program for the phase engine, stage by stage."""
 
     program: str
-    problems: tuple[ScalarProblem, ...]
+    problems: tuple[ScalarProblem | LockProblem, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CircuitArtefact:
-    """Scalar problems of a program with the device card, for the circuit engine."""
+    """Problems of a program with the device card, for the circuit engine."""
 
     program: str
     device: Mapping[str, Any]
-    problems: tuple[ScalarProblem, ...]
+    problems: tuple[ScalarProblem | LockProblem, ...]

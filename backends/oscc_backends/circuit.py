@@ -16,7 +16,8 @@ from oscc.ir.coupling import Coupling
 from oscc.ir.plan import dwells
 from oscc.ir.program import Program
 from oscc.ir.stage import Stage
-from oscc_backends.artefact import CircuitArtefact, ScalarProblem
+from oscc_backends import lock
+from oscc_backends.artefact import CircuitArtefact, LockProblem, ScalarProblem
 
 
 def _received(coupling: Coupling, theta: FloatArray, order: int) -> ComplexArray:
@@ -81,15 +82,21 @@ def problem(stage: Stage) -> ScalarProblem:
     )
 
 
+def any_problem(stage: Stage) -> ScalarProblem | LockProblem:
+    """The targets of one stage, or its pair cells."""
+    return lock.problem(stage) if stage.readout == "coherence" else problem(stage)
+
+
 def build(
     program: Program, *, stages: Collection[str] | None = None
 ) -> CircuitArtefact:
     """Artefact of all stages, or of those named.
 
     Raises:
-        RequestError: the program has no stage of a name.
+        RequestError: the program has no stage of a name, or a stage of pair cells is
+            no lock stage.
     """
     chosen = program.stages if stages is None else [program.stage(n) for n in stages]
     return CircuitArtefact(
-        program.digest(), program.device, tuple(problem(s) for s in chosen)
+        program.digest(), program.device, tuple(any_problem(s) for s in chosen)
     )

@@ -13,7 +13,8 @@ from oscc.arrays import ComplexArray
 from oscc.ir.plan import dwells
 from oscc.ir.program import Program
 from oscc.ir.stage import Stage
-from oscc_backends.artefact import PhaseArtefact, ScalarProblem
+from oscc_backends import lock
+from oscc_backends.artefact import LockProblem, PhaseArtefact, ScalarProblem
 
 
 def drive(stage: Stage) -> ComplexArray:
@@ -71,11 +72,17 @@ def problem(stage: Stage) -> ScalarProblem:
     )
 
 
+def any_problem(stage: Stage) -> ScalarProblem | LockProblem:
+    """The targets of one stage, or its pair cells."""
+    return lock.problem(stage) if stage.readout == "coherence" else problem(stage)
+
+
 def build(program: Program, *, stages: Collection[str] | None = None) -> PhaseArtefact:
     """Artefact of all stages, or of those named.
 
     Raises:
-        RequestError: the program has no stage of a name.
+        RequestError: the program has no stage of a name, or a stage of pair cells is
+            no lock stage.
     """
     chosen = program.stages if stages is None else [program.stage(n) for n in stages]
-    return PhaseArtefact(program.digest(), tuple(problem(s) for s in chosen))
+    return PhaseArtefact(program.digest(), tuple(any_problem(s) for s in chosen))

@@ -79,7 +79,7 @@ def cells_stage(
     count, zero = ratio.size, np.zeros(ratio.size)
     row = np.arange(count)
     index = np.stack([zero, row, zero], axis=1).astype(np.int64)
-    locked = ratio < 1
+    locked = np.abs(ratio) < 1
     values: dict[str, Any] = {
         "name": "layer.0.locks",
         "theta_rad": zero,
@@ -87,7 +87,7 @@ def cells_stage(
         "gain_rad": np.full(count, gain_rad),
         "detuning_rad": gain_rad * ratio,
         "couplings": (Edges(row, row, np.ones(count, np.int64), zero + 1, zero),),
-        "digital_rad": np.where(locked, np.arcsin(np.minimum(ratio, 1)), 0),
+        "digital_rad": np.where(locked, np.arcsin(np.clip(ratio, -1, 1)), 0),
         "digital_coherence": np.sqrt(np.maximum(1 - ratio**2, 0)),
         "index": index,
         "source_index": index,

@@ -10,7 +10,8 @@ from oscc.arrays import FloatArray
 from oscc.device.card import Card
 from oscc.device.card_file import card_from_mapping
 from oscc.observables import Observables
-from oscc_backends.artefact import CircuitArtefact, ScalarProblem
+from oscc_backends.artefact import CircuitArtefact, LockProblem, ScalarProblem
+from oscc_sims import lock_circuit
 from oscc_sims.circuit_dwell import ENERGY_PARTS
 from oscc_sims.schemes import SchemeResult, run_probe, run_scheme
 
@@ -79,6 +80,13 @@ class CircuitEngine:
         arrays: dict[str, Any] = {}
         facts: dict[str, Any] = {}
         for problem in artefact.problems:
+            if isinstance(problem, LockProblem):
+                locks = lock_circuit.solve(
+                    card, problem, threads=threads, energy=energy
+                )
+                arrays |= lock_circuit.arrays(problem.stage, locks)
+                facts[problem.stage] = lock_circuit.facts(problem, locks)
+                continue
             phase, runs = solve(card, problem, threads=threads, energy=energy)
             shape = tuple(int(n) for n in problem.index.max(axis=0) + 1)
             name = problem.stage

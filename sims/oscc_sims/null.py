@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from oscc.device.lock_readout import decide
 from oscc.observables import Observables
-from oscc_backends.artefact import PhaseArtefact
+from oscc_backends.artefact import LockProblem, PhaseArtefact
+from oscc_sims.lock_phase import lock_arrays
 
 
 class NullEngine:
@@ -22,8 +26,12 @@ class NullEngine:
 
     def run(self, artefact: PhaseArtefact) -> Observables:
         """Start phases of every stage, in place of those at its end."""
-        arrays = {}
+        arrays: dict[str, Any] = {}
         for problem in artefact.problems:
+            if isinstance(problem, LockProblem):
+                still = decide(0 * problem.ratio, problem.ratio != problem.ratio, 1.0)
+                arrays |= lock_arrays(problem.stage, still)
+                continue
             shape = tuple(int(n) for n in problem.index.max(axis=0) + 1)
             arrays[f"{problem.stage}.phase"] = problem.phi0_rad.reshape(shape)
         return Observables(self.name, artefact.program, arrays, {})

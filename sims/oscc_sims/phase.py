@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from oscc.arrays import FloatArray
 from oscc.errors import UndecidedError
 from oscc.observables import Observables
-from oscc_backends.artefact import PhaseArtefact, ScalarProblem
-from oscc_sims import extrapolation, mobius
+from oscc_backends.artefact import LockProblem, PhaseArtefact, ScalarProblem
+from oscc_sims import extrapolation, lock_phase, mobius
 
 # An integrator that leaves more than this per step is not offered as exact: the level
 # above is judged at 1e-6 rad.
@@ -69,8 +71,12 @@ class PhaseEngine:
         Raises:
             UndecidedError: a flow did not reach its accuracy.
         """
-        arrays = {}
+        arrays: dict[str, Any] = {}
         for problem in artefact.problems:
+            if isinstance(problem, LockProblem):
+                seen = lock_phase.solve(problem)
+                arrays |= lock_phase.lock_arrays(problem.stage, seen)
+                continue
             shape = tuple(int(n) for n in problem.index.max(axis=0) + 1)
             arrays[f"{problem.stage}.phase"] = solve(problem).reshape(shape)
         return Observables(self.name, artefact.program, arrays, {})

@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import cmath
 import math
+from typing import Any
 
 import numpy as np
 
 from oscc.arrays import FloatArray
+from oscc.device.lock_readout import LockReading, decide
 from oscc.errors import UndecidedError
 from oscc.observables import Observables
-from oscc_backends.artefact import PhaseArtefact, ScalarProblem
+from oscc_backends.artefact import LockProblem, PhaseArtefact, ScalarProblem
+from oscc_sims.lock_phase import lock_arrays
 
 _RTOL, _ATOL = 1e-12, 1e-12
 
@@ -67,6 +70,31 @@ def solve(problem: ScalarProblem) -> FloatArray:
     return out
 
 
+def solve_locks(problem: LockProblem) -> LockReading:
+    """Every pair cell, one by one; the flag is an event of the integrator.
+
+    Raises:
+        UndecidedError: the integrator did not reach the end of the dwell.
+    """
+    from scipy.integrate import solve_ivp
+
+    psi, passed = np.zeros(problem.ratio.size), np.zeros(problem.ratio.size, bool)
+    for cell, ratio in enumerate(problem.ratio):
+        found = solve_ivp(
+            lambda _, y, x=ratio: x - np.sin(y),
+            (0.0, problem.lock_rad),
+            [0.0],
+            method="DOP853",
+            rtol=_RTOL,
+            atol=_ATOL,
+            events=lambda _, y: abs(y[0]) - np.pi / 2,
+        )
+        if not found.success:
+            raise UndecidedError(f"stage {problem.stage} / cell {cell}: not followed.")
+        psi[cell], passed[cell] = found.y[0, -1], found.t_events[0].size > 0
+    return decide(psi, passed, problem.lock_rad)
+
+
 class ReferenceEngine:
     """Engine of level 2 that takes its time.
 
@@ -87,8 +115,11 @@ class ReferenceEngine:
         Raises:
             UndecidedError: an integrator did not reach the end of a dwell.
         """
-        arrays = {}
+        arrays: dict[str, Any] = {}
         for problem in artefact.problems:
+            if isinstance(problem, LockProblem):
+                arrays |= lock_arrays(problem.stage, solve_locks(problem))
+                continue
             shape = tuple(int(n) for n in problem.index.max(axis=0) + 1)
             arrays[f"{problem.stage}.phase"] = solve(problem).reshape(shape)
         return Observables(self.name, artefact.program, arrays, {})
