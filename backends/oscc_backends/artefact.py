@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from oscc.arrays import ComplexArray, FloatArray, IntArray
-from oscc.device.lock_cell import lock_rate
 from oscc.ir.plan import Dwell
+from oscc.phases import TURN
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,7 +69,7 @@ class LockProblem:
     @property
     def rate(self) -> float:
         """K/w0, the lock range over the angular frequency of the card."""
-        return lock_rate(self.lock_rad, self.periods)
+        return self.lock_rad / (TURN * self.periods)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -75,37 +75,6 @@ def _turning(x: FloatArray, q: FloatArray, z: FloatArray) -> FloatArray:
     return np.asarray(angle + np.pi * turns, dtype=np.float64)
 
 
-def ratio_of(psi_rad: npt.ArrayLike, lock_rad: npt.ArrayLike) -> FloatArray:
-    """The x that a dwell from psi = 0 brings to a phase difference: the law inverted.
-
-    psi grows with x at every time, between (x - 1) K t and x K t.
-
-    Args:
-        psi_rad: Unwrapped phase difference, [rad], shape (...).
-        lock_rad: K t > 0, [rad], shape (...).
-
-    Returns:
-        x, shape (...), to a few units in the last place of 1 + |x|.
-
-    Example:
-        >>> psi = phase_difference_rad([-0.3, 0.99, 1.4], 12.6)
-        >>> ratio_of(psi, 12.6).round(9).tolist()
-        [-0.3, 0.99, 1.4]
-    """
-    psi, dwell = np.broadcast_arrays(
-        np.asarray(psi_rad, dtype=np.float64), np.asarray(lock_rad, dtype=np.float64)
-    )
-    size = np.abs(psi)
-    low = size / dwell
-    high = 1.0 + low
-    for _ in range(_HALVINGS):
-        middle = 0.5 * (low + high)
-        beyond = phase_difference_rad(middle, dwell) > size
-        high = np.where(beyond, middle, high)
-        low = np.where(beyond, low, middle)
-    return np.asarray(np.copysign(0.5 * (low + high), psi), dtype=np.float64)
-
-
 def settling_error(ratio: npt.ArrayLike, lock_rad: float) -> FloatArray:
     """Excess of cos psi after a dwell over its limit sqrt(1 - x^2), |x| <= 1.
 

@@ -5,43 +5,123 @@ upward crossings, at the last crossing of the dwell, and keeps one flag: whether
 ever passed pi/2. From psi = 0 a pair that locks never passes it, a pair that slips
 always does. Read so, the cosine is the best of four read-outs compared in
 docs/reference/lock.md.
+
+What a pair of detuning x should show is worked out from the time that the law
+dpsi/ds = x - sin psi takes to reach an angle, with h = psi/2 and q = sqrt(|1 - x^2|):
+
+    s = (2/q) atanh(q sin h / (x cos h - sin h))      x < 1
+    s = (2/q) atan2(q sin h, x cos h - sin h)         x > 1, and 2 pi/q for each turn
+
+which is not how the phase engine finds psi (`lock_law`).
 """
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from oscc.arrays import BoolArray, FloatArray
-from oscc.device.lock_law import least_coherence, ratio_of
+from oscc.checks import require_positive
+from oscc.ir.lock import LOCKED, SLIPPING, UNDECIDED, LockReading
 
-LOCKED, SLIPPING, UNDECIDED = 1, 0, -1
-"""What `LockReading.locked` holds."""
+SETTLED = 0.01
+"""A cosine this near to its limit counts as settled."""
+
+_HALVINGS = 64  # a bracket of order one shrinks below the last bit of a double
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class LockReading:
-    """What was read of lock cells, arrays of shape (M,).
+def elapsed_rad(psi_rad: npt.ArrayLike, ratio: npt.ArrayLike) -> FloatArray:
+    """Time K t that a pair takes from 0 to a phase difference, [rad], shape (...).
 
-    Attributes:
-        locked: 0 where psi passed pi/2, so that the pair slips; else 1 where the cosine
-            is at least `least_coherence` of the dwell; else -1, undecided. int8.
-        coherence: cos psi at the end; 0 where psi ever passed pi/2. Of an undecided
-            cell it is an upper bound of the settled one.
-        margin: 1 - |x|, with x the detuning over the lock range that the law of
-            `lock_law` needs to bring psi to where it is at the end of the dwell. Above
-            zero the pair locks with that share of its lock range to spare, below zero
-            it slips. The phase engine returns what was programmed; of a circuit it is
-            a measurement, with the circuit's own law error in it.
-        psi_rad: Phase difference at the end, unwrapped.
+    Args:
+        psi_rad: Unwrapped phase difference >= 0, [rad], shape (...).
+        ratio: Detuning over lock range, x >= 0, shape (...).
+
+    Returns:
+        K t; infinite where the pair locks before it gets there.
+
+    Example:
+        >>> elapsed_rad([0.1, 0.7], 0.6).round(3).tolist()
+        [0.182, inf]
     """
+    psi, x = np.broadcast_arrays(
+        np.asarray(psi_rad, dtype=np.float64), np.asarray(ratio, dtype=np.float64)
+    )
+    turns = np.floor(psi / (2.0 * np.pi))
+    half = 0.5 * psi - np.pi * turns
+    up, along = np.sin(half), x * np.cos(half) - np.sin(half)
+    q = np.sqrt(np.abs((1.0 - x) * (1.0 + x)))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = np.where(along > 0.0, q * up / along, 1.0)
+        beyond = (share >= 1.0) & (up > 0.0) | (turns > 0)
+        slow = np.where(beyond, np.inf, 2.0 * np.arctanh(np.minimum(share, 1.0)) / q)
+        fast = 2.0 * (np.arctan2(q * up, along) + np.pi * turns) / q
+        edge = np.where((along > 0.0) & (turns == 0), 2.0 * up / along, np.inf)
+    found = np.where(x > 1.0, fast, slow)
+    return np.asarray(np.where(q > 0.0, found, edge), dtype=np.float64)
 
-    locked: npt.NDArray[np.int8]
-    coherence: FloatArray
-    margin: FloatArray
-    psi_rad: FloatArray
+
+def ratio_of(psi_rad: npt.ArrayLike, lock_rad: npt.ArrayLike) -> FloatArray:
+    """The x that brings a pair from 0 to a phase difference in a time K t.
+
+    psi grows with x at every time, between (x - 1) K t and x K t.
+
+    Args:
+        psi_rad: Unwrapped phase difference, any sign, [rad], shape (...).
+        lock_rad: K t > 0, [rad], shape (...).
+
+    Returns:
+        x, shape (...), an odd function of psi.
+
+    Example:
+        >>> ratio_of([0.2, -9.0], elapsed_rad([0.2, 9.0], [0.7, 1.4])).round(9).tolist()
+        [0.7, -1.4]
+    """
+    psi, dwell = np.broadcast_arrays(
+        np.asarray(psi_rad, dtype=np.float64), np.asarray(lock_rad, dtype=np.float64)
+    )
+    size = np.abs(psi)
+    low = size / dwell
+    high = 1.0 + low
+    for _ in range(_HALVINGS):
+        middle = 0.5 * (low + high)
+        slower = elapsed_rad(size, middle) > dwell
+        low = np.where(slower, middle, low)
+        high = np.where(slower, high, middle)
+    return np.asarray(np.copysign(0.5 * (low + high), psi), dtype=np.float64)
+
+
+def least_coherence(lock_rad: float) -> float:
+    """Cosine that a pair must show at the end of a dwell to count as locked.
+
+    sqrt(1 - x^2) of the largest x whose cosine is settled to `SETTLED` by then.
+
+    Args:
+        lock_rad: K t of the dwell, > 0, [rad].
+
+    Raises:
+        RequestError: not above zero.
+
+    Example:
+        >>> round(least_coherence(12.6), 2)
+        0.3
+    """
+    require_positive("lock_rad", lock_rad, unit="rad")
+
+    def settled(x: float) -> bool:
+        shown = np.sqrt((1.0 - x) * (1.0 + x)) + SETTLED
+        return shown >= 1.0 or float(elapsed_rad(np.arccos(shown), x)) <= lock_rad
+
+    low, high = 0.0, 1.0
+    if settled(high):
+        return 0.0
+    for _ in range(_HALVINGS):
+        middle = 0.5 * (low + high)
+        if settled(middle):
+            low = middle
+        else:
+            high = middle
+    return float(np.sqrt((1.0 - low) * (1.0 + low)))
 
 
 def decide(

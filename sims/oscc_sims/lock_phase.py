@@ -8,13 +8,10 @@ beyond it at the end.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
-from oscc.device.lock_law import phase_difference_rad
-from oscc.device.lock_readout import LockReading, decide
+from oscc.device.lock_law import least_coherence, phase_difference_rad
+from oscc.ir.lock import LOCKED, SLIPPING, UNDECIDED, LockReading
 from oscc_backends.artefact import LockProblem
 
 
@@ -28,14 +25,9 @@ def solve(problem: LockProblem) -> LockReading:
         [1, 1, 0]
     """
     psi = phase_difference_rad(problem.ratio, problem.lock_rad)
-    return decide(psi, np.abs(psi) > 0.5 * np.pi, problem.lock_rad)
-
-
-def lock_arrays(stage: str, seen: LockReading) -> dict[str, npt.NDArray[Any]]:
-    """Observables of a lock stage: `locked`, `coherence`, `margin`, `raw.psi_rad`."""
-    return {
-        f"{stage}.locked": seen.locked,
-        f"{stage}.coherence": seen.coherence,
-        f"{stage}.margin": seen.margin,
-        f"{stage}.raw.psi_rad": seen.psi_rad,
-    }
+    slips = np.abs(psi) > 0.5 * np.pi
+    coherence = np.where(slips, 0.0, np.cos(psi))
+    held = coherence >= least_coherence(problem.lock_rad)
+    locked = np.where(slips, SLIPPING, np.where(held, LOCKED, UNDECIDED))
+    margin = 1.0 - np.abs(problem.ratio)
+    return LockReading(locked.astype(np.int8), coherence, margin, psi)

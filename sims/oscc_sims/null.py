@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from oscc.device.lock_readout import decide
+import numpy as np
+
+from oscc.ir.lock import LockReading
 from oscc.observables import Observables
 from oscc_backends.artefact import LockProblem, PhaseArtefact
-from oscc_sims.lock_phase import lock_arrays
 
 
 class NullEngine:
@@ -29,8 +30,9 @@ class NullEngine:
         arrays: dict[str, Any] = {}
         for problem in artefact.problems:
             if isinstance(problem, LockProblem):
-                still = decide(0 * problem.ratio, problem.ratio != problem.ratio, 1.0)
-                arrays |= lock_arrays(problem.stage, still)
+                one = np.ones(problem.ratio.size)
+                still = LockReading(one.astype(np.int8), one, one, 0 * one)
+                arrays |= still.arrays(problem.stage)
                 continue
             shape = tuple(int(n) for n in problem.index.max(axis=0) + 1)
             arrays[f"{problem.stage}.phase"] = problem.phi0_rad.reshape(shape)

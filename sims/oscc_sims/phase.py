@@ -74,8 +74,7 @@ class PhaseEngine:
         arrays: dict[str, Any] = {}
         for problem in artefact.problems:
             if isinstance(problem, LockProblem):
-                seen = lock_phase.solve(problem)
-                arrays |= lock_phase.lock_arrays(problem.stage, seen)
+                arrays |= lock_phase.solve(problem).arrays(problem.stage)
                 continue
             shape = tuple(int(n) for n in problem.index.max(axis=0) + 1)
             arrays[f"{problem.stage}.phase"] = solve(problem).reshape(shape)

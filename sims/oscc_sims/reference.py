@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from oscc.arrays import FloatArray
-from oscc.device.lock_readout import LockReading, decide
+from oscc.device.lock_readout import decide
 from oscc.errors import UndecidedError
+from oscc.ir.lock import LockReading
 from oscc.observables import Observables
 from oscc_backends.artefact import LockProblem, PhaseArtefact, ScalarProblem
-from oscc_sims.lock_phase import lock_arrays
 
 _RTOL, _ATOL = 1e-12, 1e-12
 
@@ -118,7 +118,7 @@ class ReferenceEngine:
         arrays: dict[str, Any] = {}
         for problem in artefact.problems:
             if isinstance(problem, LockProblem):
-                arrays |= lock_arrays(problem.stage, solve_locks(problem))
+                arrays |= solve_locks(problem).arrays(problem.stage)
                 continue
             shape = tuple(int(n) for n in problem.index.max(axis=0) + 1)
             arrays[f"{problem.stage}.phase"] = solve(problem).reshape(shape)

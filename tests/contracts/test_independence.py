@@ -29,6 +29,7 @@ SHARED = {
     "oscc.files",
     "oscc.ir",
     "oscc.ir.coupling",
+    "oscc.ir.lock",
     "oscc.ir.plan",
     "oscc.ir.program",
     "oscc.ir.stage",
@@ -36,6 +37,7 @@ SHARED = {
     "oscc.tensors",
     "oscc_backends",
     "oscc_backends.artefact",
+    "oscc_backends.lock",
     "oscc_sims",
 }
 
@@ -102,6 +104,9 @@ def test_the_search_does_follow_imports() -> None:
     assert "oscc_sims.mobius" in reached(LEVELS["phase"])
     assert "oscc_sims.circuit_lanes" in reached(LEVELS["circuit"])
     assert "oscc.device.ppv" in reached(LEVELS["circuit"])
+    assert "oscc.device.lock_law" in reached(LEVELS["phase"])
+    assert "oscc.device.lock_readout" in reached(LEVELS["circuit"])
+    assert "oscc_sims.lock_kernel" in reached(LEVELS["circuit"])
 
 
 def names_used(module: str) -> set[str]:

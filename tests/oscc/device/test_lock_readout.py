@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from oscc.device.lock_law import least_coherence, phase_difference_rad
+from oscc.device import lock_law
+from oscc.device.lock_law import phase_difference_rad
 from oscc.device.lock_readout import (
-    LOCKED,
-    SLIPPING,
-    UNDECIDED,
     decide,
+    elapsed_rad,
+    least_coherence,
     phase_difference_at,
+    ratio_of,
     read_crossings,
 )
+from oscc.errors import RequestError
+from oscc.ir.lock import LOCKED, SLIPPING, UNDECIDED
 
 
 def test_the_law_is_decided_as_the_table_says() -> None:
@@ -81,3 +86,35 @@ def test_missing_crossings_give_nothing() -> None:
     assert read_crossings(times, times[:2], 4.5) is None
     assert read_crossings(times, times, 0.5) is None
     assert read_crossings(times, times[:0], 4.5) is None
+
+
+@pytest.mark.parametrize("ratio", [0.3, 0.999, 1.0, 1.001, 1.5, 4.0])
+def test_elapsed_time_is_the_integral_of_the_law(ratio: float) -> None:
+    from scipy.integrate import quad
+
+    for psi in (0.05, 0.29, 1.4, 3.0, 9.5):
+        found = float(elapsed_rad(psi, ratio))
+        if ratio <= 1 and psi >= np.arcsin(ratio):
+            assert found == np.inf
+            continue
+        wanted, left = quad(lambda p: 1 / (ratio - np.sin(p)), 0, psi, limit=500)
+        assert found == pytest.approx(wanted, abs=10 * left + 1e-9 * wanted)
+
+
+@given(st.floats(-60, 60), st.floats(0.05, 200))
+def test_the_law_and_its_inverse_agree(ratio: float, lock_rad: float) -> None:
+    """Two closed forms of one law, each in a module of its own."""
+    back = float(ratio_of(phase_difference_rad(ratio, lock_rad), lock_rad))
+    # the last bits of psi, over d psi/dx >= (1 - e^{-K t})/2; settled: sin psi = x
+    assert back == pytest.approx(
+        ratio, abs=1e-12 * (1 + abs(ratio)) * (1 + 1 / lock_rad)
+    )
+
+
+@pytest.mark.parametrize("lock_rad", [0.5, 6.3, 12.6, 60.0, 190.0, 500.0])
+def test_the_least_cosine_is_that_of_the_law(lock_rad: float) -> None:
+    assert least_coherence(lock_rad) == pytest.approx(
+        lock_law.least_coherence(lock_rad), abs=1e-9
+    )
+    with pytest.raises(RequestError, match="`lock_rad` must be above zero"):
+        least_coherence(-1.0)
