@@ -67,6 +67,17 @@ class Observables:
         """
         return self._array(f"{stage}.phase")
 
+    def targets(self, stage: str) -> int:
+        """Number of targets, or of pair cells, of a stage that were simulated.
+
+        Raises:
+            RequestError: the stage was not simulated.
+        """
+        name = f"{stage}.coherence"
+        if name in self.arrays:
+            return int(self.arrays[name].size)
+        return int(self.phase(stage).size)
+
     def index(self, stage: str, shape: tuple[int, ...]) -> IntArray:
         """Token and coordinate of each simulated target, shape (M, 2)."""
         if f"{stage}.index" in self.arrays:

@@ -29,7 +29,7 @@ class Compile(_Section, frozen=True):
     that the checkpoint was trained with.
     """
 
-    device: str = "vo2-two-state-6k"
+    device: str | None = None
     coupler: Literal["shaped"] = "shaped"
     fidelity: Literal["summed", "pairwise", "oscillators"] = "pairwise"
     update: Literal["flow", "probe"] | None = None
@@ -41,6 +41,8 @@ class Compile(_Section, frozen=True):
     max_tokens: Count | None = None
     deck_targets: Count = 8
     unknown: Literal["error", "other"] = "error"
+    lock_coupling: Positive = 0.02
+    lock_margin: NotNegative = 0.05
     key: str | None = None
 
 
@@ -54,7 +56,7 @@ class Simulate(_Section, frozen=True):
 
 
 class Tolerance(_Section, frozen=True):
-    """Largest rms error of a level [rad]; empty means the program's own."""
+    """Largest rms error of a level, [rad] or of a coherence; empty: the default."""
 
     ir: Positive | None = None
     phase: Positive | None = None
@@ -69,6 +71,7 @@ class Verify(_Section, frozen=True):
     tile: bool = False
     closed_loop: bool = False
     tolerance_rad: Tolerance = Tolerance()
+    tolerance_coherence: Tolerance = Tolerance()
 
 
 class Energy(_Section, frozen=True):

@@ -177,7 +177,7 @@ def _row(stage: Stage) -> tuple[str, ...]:
         stage.name,
         grouped(stage.targets),
         grouped(coupled_pairs(stage)),
-        str(max(int(c.harmonics.max()) for c in stage.factored)),
+        str(max(stage.harmonics)),
         stage.update,
         f"{stage.scheme} {stage.substeps} x {stage.dwell_periods}",
         f"{total_periods(stage)} T",
@@ -191,6 +191,9 @@ def _lines(stage: Mapping[str, Any], asked_rad: float) -> Iterator[str]:
     if stage.get("predicted_rms_rad") is not None:
         found = si_text(stage["predicted_rms_rad"], "rad")
         yield f"predicted {found} rms (asked {si_text(asked_rad, 'rad')})"
+    if stage.get("undecided_share") is not None:
+        open_share = 100 * stage["undecided_share"]
+        yield f"{open_share:.1f} % of the cells are too near their edge to be decided"
     if stage.get("share_of_limit") is not None:
         yield f"largest injection {stage['share_of_limit']:.2f} of the card's limit"
 

@@ -63,6 +63,8 @@ def command(run: Run, checkpoint: Path, text: Path | None) -> None:
         accuracy_mrad=section.accuracy_mrad,
         seed=run.config.seed,
         threads=run.jobs,
+        lock_coupling=run.config.compile.lock_coupling,
+        lock_margin=run.config.compile.lock_margin,
     )
     bar = run.progress()
     options = EvaluateOptions(
@@ -109,7 +111,7 @@ def _write(run: Run, out: Path, content: dict[str, Any]) -> Path:
 
 
 def _show(content: dict[str, Any], path: Path) -> None:
-    from oscc.units import grouped, si_text
+    from oscc.units import grouped
 
     tokens = grouped(content["tokens"])
     change = content["bpc_phase"] - content["bpc_digital"]
@@ -135,9 +137,22 @@ def _show(content: dict[str, Any], path: Path) -> None:
         f"windows) · top-1 agreement {100 * content['top1_agreement']:.2f} % · "
         f"KL {content['kl_nats']:.2e} nats"
     )
-    for layer in content["layers"]:
-        error_text = si_text(layer["rms_rad"], "rad")
-        say(f"{layer['stage']}: {error_text} rms, {layer['slips']} slips")
+    _show_layers(content["layers"])
     if content["periods_per_stage"] is not None:
         say(f"{content['periods_per_stage']:.1f} oscillator periods a stage on average")
     say(f"wrote {wrote(path)}")
+
+
+def _show_layers(layers: list[dict[str, Any]]) -> None:
+    from oscc.units import grouped, si_text
+
+    for layer in layers:
+        if layer["rms_rad"] is None:
+            say(
+                f"{layer['stage']}: {layer['rms_coherence']:.3g} rms in cos over "
+                f"{grouped(layer['cells'])} cells, {layer['slips']} flipped, "
+                f"{layer['undecided']} undecided"
+            )
+            continue
+        error = si_text(layer["rms_rad"], "rad")
+        say(f"{layer['stage']}: {error} rms, {layer['slips']} slips")

@@ -58,12 +58,14 @@ def command(run: Run, build: Path, checkpoint: Path | None) -> int:
 
     section = run.config.verify
     tolerances = msgspec.structs.asdict(section.tolerance_rad)
+    of_cells = msgspec.structs.asdict(section.tolerance_coherence)
     folder = build_folder(run, build)
     verdict = verify_folder(
         folder,
         VerifyOptions(
             levels=section.levels,
             tolerance_rad={k: v for k, v in tolerances.items() if v is not None},
+            tolerance_coherence={k: v for k, v in of_cells.items() if v is not None},
             simulate=simulate_options(run),
             tile=section.tile,
             model=_model(run, folder, checkpoint) if section.closed_loop else None,

@@ -26,28 +26,39 @@ class Convergence:
         targets: Targets that were run twice.
         change_rad: Largest rms change of a target over its dwells [rad].
         passed: Whether that is at most a third of the tolerance.
-        unconverged: Targets above it, as (stage, token, coordinate).
+        unconverged: Targets above it, as (stage, token, coordinate); pair cells as
+            (stage, token, partner).
+        change_coherence: The largest change of pair cells, in the place of the angle.
     """
 
     engine: str
     targets: int
-    change_rad: float
+    change_rad: float | None
     passed: bool
     unconverged: tuple[tuple[str, int, int], ...] = ()
+    change_coherence: float | None = None
 
     @property
     def sentence(self) -> str:
         """What moved, and by how much."""
-        from oscc.units import si_text
-
         return (
             f"halving the step moves {len(self.unconverged)} of {self.targets} targets "
-            f"by up to {si_text(self.change_rad, 'rad')}"
+            f"by up to {self.change}"
         )
+
+    @property
+    def change(self) -> str:
+        """The largest change, with its unit."""
+        from oscc.units import si_text
+
+        if self.change_rad is None:
+            return f"{self.change_coherence or 0.0:.3g} in cos"
+        return si_text(self.change_rad, "rad")
 
     def to_json(self) -> dict[str, Any]:
         """The entry of verify.json."""
-        return {
+        cells = {"change_coherence": self.change_coherence}
+        return (cells if self.change_rad is None else {}) | {
             "engine": self.engine,
             "targets": self.targets,
             "change_rad": self.change_rad,

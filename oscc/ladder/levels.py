@@ -34,18 +34,22 @@ class StageErrors:
     drive: FloatArray
 
 
+_OF_CELLS = ("rms_coherence", "max_coherence", "tolerance_coherence", "undecided")
+
+
 @dataclass(frozen=True, slots=True)
 class LevelResult:
     """What one level showed; `passed` is None where it could not run or decide.
 
     A level that could not run has `blame` 3 (a tool is missing or failed) or
-    4 (undecided).
+    4 (undecided). Pair cells are judged by their coherence: then the angles are None,
+    `undecided` counts the cells that are not judged, and `slips` those read wrongly.
     """
 
     level: str
     engine: str
     reference: str
-    tolerance_rad: float
+    tolerance_rad: float | None
     passed: bool | None
     reason: str
     targets: int = 0
@@ -56,10 +60,19 @@ class LevelResult:
     slips: int = 0
     worst: dict[str, Any] | None = None
     blame: int = 0
+    rms_coherence: float | None = None
+    max_coherence: float | None = None
+    tolerance_coherence: float | None = None
+    undecided: int | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The entry of verify.json."""
-        names = [n for n in self.__slots__ if n != "blame"]
+        of_cells = self.tolerance_coherence is not None
+        names = [
+            name
+            for name in self.__slots__
+            if name != "blame" and (of_cells or name not in _OF_CELLS)
+        ]
         return {name: getattr(self, name) for name in names}
 
 

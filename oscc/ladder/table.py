@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from oscc.units import si_text
@@ -35,6 +36,8 @@ def word(level: LevelResult) -> str:
 
 def row(level: LevelResult) -> tuple[str, ...]:
     """Cells of one level, in the order of `COLUMNS`."""
+    if level.tolerance_coherence is not None:
+        return _row_of_cells(level)
     worst = level.worst
     place = (
         f"{worst['stage']} token {worst['token']} coordinate {worst['coordinate']}"
@@ -51,6 +54,32 @@ def row(level: LevelResult) -> tuple[str, ...]:
         angle(level.tolerance_rad),
         word(level),
         place,
+    )
+
+
+def _row_of_cells(level: LevelResult) -> tuple[str, ...]:
+    """As `row`, for pair cells: coherence, and how many cells are not judged."""
+    worst, place = level.worst, level.reason
+    if worst and level.passed is not None:
+        head, token, partner = worst["pair"]
+        place = f"{worst['stage']} head {head} pair {token},{partner}"
+    if level.undecided:
+        place += f" ({level.undecided} undecided)"
+    return (
+        level.level,
+        level.engine,
+        level.reference,
+        f"{level.targets}",
+        *(
+            "-" if value is None else f"{value:.3g} in cos"
+            for value in (
+                level.rms_coherence,
+                level.max_coherence,
+                level.tolerance_coherence,
+            )
+        ),
+        word(level),
+        place.strip(),
     )
 
 
@@ -87,11 +116,19 @@ def _euler_mend(verdict: Verdict, level: LevelResult) -> str:
 
 def gap_line(verdict: Verdict) -> str:
     """The causes that are not nothing, largest first."""
-    named = sorted(
-        verdict.causes.items(), key=lambda item: item[1]["rms_rad"], reverse=True
-    )
-    shown = [f"{name} {angle(size['rms_rad'])}" for name, size in named]
+    named = sorted(verdict.causes.items(), key=lambda item: _rms(item[1]), reverse=True)
+    shown = [
+        f"{name} {size['rms_coherence']:.3g} in cos"
+        if size.get("rms_coherence") is not None
+        else f"{name} {angle(size['rms_rad'])}"
+        for name, size in named
+    ]
     return "gap by cause (rms): " + ", ".join(shown)
+
+
+def _rms(size: Mapping[str, float | None]) -> float:
+    found = size.get("rms_coherence", size["rms_rad"])
+    return 0.0 if found is None else found
 
 
 def verdict_text(verdict: Verdict) -> str:
@@ -106,8 +143,7 @@ def verdict_text(verdict: Verdict) -> str:
     for entry in verdict.convergence:
         state = "converged" if entry.passed else "not converged"
         lines.append(
-            f"halving the step moves {entry.engine} by at most "
-            f"{angle(entry.change_rad)}: {state}"
+            f"halving the step moves {entry.engine} by at most {entry.change}: {state}"
         )
     lines += [f"note: {note}" for note in verdict.notes]
     return "\n".join([line.rstrip() for line in lines] + [closing_line(verdict)])

@@ -32,7 +32,7 @@ class Verdict:
 
     program: str
     levels: tuple[LevelResult, ...]
-    causes: Mapping[str, Mapping[str, float]]
+    causes: Mapping[str, Mapping[str, float | None]]
     convergence: tuple[Convergence, ...] = ()
     loop: str = "open"
     fidelity: str = "pairwise"

@@ -7,11 +7,12 @@ from collections.abc import Callable
 from oscc.ir.program import Program
 from oscc.passes.dwell import choose_dwell
 from oscc.passes.legalise import legalise
+from oscc.passes.locks import choose_locks
 from oscc.passes.options import PassOptions
 
 # The dwell sets the largest injection, so it is chosen before the card's limit is
 # checked.
-PIPELINE = (choose_dwell, legalise)
+PIPELINE = (choose_locks, choose_dwell, legalise)
 
 
 def run(

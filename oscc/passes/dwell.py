@@ -55,6 +55,9 @@ def choose_dwell(program: Program, options: PassOptions) -> Program:
     """
     stages, chosen = [], []
     for stage in program.stages:
+        if stage.readout == "coherence":  # a pass of their own chooses their dwell
+            stages.append(stage)
+            continue
         scheme, numbers = choose_scheme(
             (stage,), options, accuracy_rad=program.accuracy_rad, seed=program.seed
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from oscc.checks import require_whole
 from oscc.errors import RequestError
@@ -15,6 +15,10 @@ from oscc.seeds import stream
 if TYPE_CHECKING:
     from oscc.checkpoint import LoadedCheckpoint
     from oscc.device.card import Card
+    from oscc.lower.ssa import LockPlan
+
+LOCK_FAMILIES = ("ssa",)
+"""Families whose layers lock pairs of oscillators."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +26,8 @@ class CompileRequest:
     """What to compile, with the defaults of the command line.
 
     Args:
-        device: Name of a device card, or path of a user's own.
+        device: Name of a device card, or path of a user's own; None takes the one of
+            the family (`default_device`).
         coupler: Kind of coupler.
         fidelity: What a netlist holds.
         update: `flow` or `probe`; None takes the one of the training.
@@ -36,9 +41,12 @@ class CompileRequest:
         unknown: `error` or `other`, for characters outside the vocabulary.
         seed: Seed of every draw.
         threads: Worker threads; no result depends on it.
+        lock_coupling: K / omega0 of pair cells, for families that lock.
+        lock_margin: Pairs up to this far beyond their lock range, in units of it, get
+            a cell; the others are unlocked by the closed form.
     """
 
-    device: str = "vo2-two-state-6k"
+    device: str | None = None
     coupler: str = "shaped"
     fidelity: str = "pairwise"
     update: str | None = None
@@ -52,6 +60,8 @@ class CompileRequest:
     unknown: str = "error"
     seed: int = 0
     threads: int = 1
+    lock_coupling: float = 0.02
+    lock_margin: float = 0.05
 
 
 def compile(
@@ -90,24 +100,72 @@ def build_program(
     """
     from oscc import passes
     from oscc.device.card_file import card_to_mapping, load_card
-    from oscc.lower import lower
-    from oscc.trace import trace
 
     _require_supported(request)
-    card = load_card(request.device)
-    program = lower(
-        trace(model.model, input_tokens(model, text, request)),
-        card_to_mapping(card),
-        update=request.update,
-        layers=request.layers,
-        fidelity=request.fidelity,
-        accuracy_rad=1e-3 * request.accuracy_mrad,
-        coupler=request.coupler,
-        deck_targets=request.deck_targets,
-        seed=request.seed,
-        provenance=_provenance(model, text, request),
-    )
+    card = load_card(request.device or default_device(model.config.family))
+    tokens, device = input_tokens(model, text, request), card_to_mapping(card)
+    settings: dict[str, Any] = {
+        "layers": request.layers,
+        "fidelity": request.fidelity,
+        "accuracy_rad": 1e-3 * request.accuracy_mrad,
+        "coupler": request.coupler,
+        "deck_targets": request.deck_targets,
+        "seed": request.seed,
+        "provenance": _provenance(model, text, request),
+    }
+    if model.config.family in LOCK_FAMILIES:
+        program = _lowered_locks(model, tokens, device, request, settings)
+    else:
+        from oscc.lower import lower
+        from oscc.trace import trace
+
+        traced = trace(model.model, tokens)
+        program = lower(traced, device, update=request.update, **settings)
     return _labelled(passes.run(program, pass_options(card, request)))
+
+
+def _lowered_locks(
+    model: LoadedCheckpoint,
+    tokens: Any,
+    device: Mapping[str, Any],
+    request: CompileRequest,
+    settings: Mapping[str, Any],
+) -> Program:
+    from oscc.lock_trace import trace_locks
+    from oscc.lower.ssa import lower_locks
+
+    for name in ("update", "substeps"):
+        if getattr(request, name) is not None:
+            raise RequestError(
+                f"`{name}` is for phases that are read; the cells of family "
+                f"`{model.config.family}` lock or slip in one dwell. Leave it out."
+            )
+    if request.scheme not in ("auto", "plain"):
+        raise RequestError(
+            f"Scheme `{request.scheme}` is for phases that are read; cells run `plain`."
+        )
+    plan = lock_plan(request)
+    return lower_locks(
+        trace_locks(cast("Any", model.model), tokens), device, plan=plan, **settings
+    )
+
+
+def lock_plan(request: CompileRequest) -> LockPlan:
+    """Coupling, dwell and limit of the cells of a request."""
+    from oscc.lower.ssa import LockPlan
+
+    periods = request.periods or LockPlan().periods
+    return LockPlan(request.lock_coupling, periods, 1.0 + request.lock_margin)
+
+
+def default_device(family: str) -> str:
+    """Device card that a family is compiled for where none is given.
+
+    Example:
+        >>> default_device("fsn"), default_device("ssa")
+        ('vo2-two-state-6k', 'vo2-two-state-5k5')
+    """
+    return "vo2-two-state-5k5" if family in LOCK_FAMILIES else "vo2-two-state-6k"
 
 
 def _labelled(program: Program) -> Program:

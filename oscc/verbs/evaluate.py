@@ -7,7 +7,7 @@ columns see the same windows of held-out text, every position counted.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,7 +23,14 @@ from oscc.ladder.agreement import bits as bits_of
 from oscc.ladder.agreement import divergence_nats, log_softmax, top1
 from oscc.ladder.levels import SLIP_RAD
 from oscc.passes.options import PassOptions, Scheme
-from oscc.verbs.compile import CompileRequest, pass_options
+from oscc.verbs.compile import (
+    LOCK_FAMILIES,
+    CompileRequest,
+    default_device,
+    pass_options,
+)
+from oscc.verbs.evaluate_locks import LockLoop
+from oscc.verbs.held_out import CALIBRATION_WINDOWS, symbols_of
 from oscc.verbs.stage_run import run_stage
 
 if TYPE_CHECKING:
@@ -34,7 +41,6 @@ if TYPE_CHECKING:
 FORMAT = "oscc.evaluate/1"
 ENGINES = ("phase", "circuit")
 
-_CALIBRATION_WINDOWS = 16
 _CALIBRATION_SHARE = 0.5
 _WINDOWS_AT_ONCE = 16
 
@@ -99,77 +105,37 @@ def evaluate(
         raise RequestError(
             f"evaluate runs {' or '.join(ENGINES)} in the loop, not `{engine}`."
         )
-    training, held_out, corpus = _symbols(model, text, options)
-    loop = _Loop(model, engine, options)
-    if engine == "circuit":
-        loop.choose_schemes(training)
+    loop, held_out, corpus = _prepared(model, engine, options, text)
     return _compare(loop, held_out, corpus)
 
 
-def _symbols(
-    model: LoadedCheckpoint, text: Path | None, options: EvaluateOptions
-) -> tuple[list[Symbols], list[Symbols], str]:
-    """Calibration windows, held-out windows, digest of the corpus."""
-    from oscc.corpus import standard_library, windows
-
-    context, corpus = model.config.context, standard_library()
-    ours = model.vocabulary == corpus.vocabulary
-    training = [windows(corpus.train, context, _CALIBRATION_WINDOWS * context)]
-    if text is None:
-        if not ours:
-            raise RequestError(
-                "The checkpoint's vocabulary is not that of the standard library's "
-                "sources. Give a text of its own with --text PATH."
-            )
-        held_out = windows(corpus.held_out, context, options.tokens)
-        return training, [held_out], corpus.digest
-    symbols, digest = _given_text(model, text, options.request.unknown)
-    every = whole_windows(symbols, context)
-    return training if ours else every, every, digest
-
-
-def _given_text(
-    model: LoadedCheckpoint, text: Path, unknown: str
-) -> tuple[Symbols, str]:
-    """Symbols of a text file, or of all files of a folder one after the other."""
-    from oscc.corpus import read_symbols
-    from oscc.files import sha256_bytes
-
-    files = sorted(p for p in text.rglob("*") if p.is_file()) if text.is_dir() else []
-    parts = [read_symbols(path, model.vocabulary, unknown) for path in files or [text]]
-    content = b"".join(part for _, part in parts)
-    return np.concatenate([symbols for symbols, _ in parts]), sha256_bytes(content)
-
-
-def whole_windows(symbols: Symbols, context: int) -> list[Symbols]:
-    """A text cut into windows without overlap, nothing left over.
+def in_loop(
+    model: LoadedCheckpoint, engine: str, options: EvaluateOptions
+) -> tuple[_Loop | LockLoop, list[Symbols]]:
+    """The model with its engine in the place of coupling steps, and held-out windows.
 
     Args:
-        symbols: Symbol numbers, shape (symbols,).
-        context: Tokens T of a window.
-
-    Returns:
-        Windows of T inputs and each one's next symbol, shape (windows, T + 1), and
-        what is left of the text as one shorter window.
-
-    Raises:
-        RequestError: the text has no next symbol to predict.
-
-    Example:
-        >>> [w.tolist() for w in whole_windows(np.arange(6, dtype=np.uint8), 2)]
-        [[[0, 1, 2], [2, 3, 4]], [[4, 5]]]
+        model: What `oscc.load` returned.
+        engine: `phase` or `circuit`.
+        options: Tokens, device, accuracy.
     """
-    positions = len(symbols) - 1
-    if positions < 1:
-        raise RequestError(
-            f"The text has {len(symbols)} symbols, evaluation needs 2. "
-            "Give a longer text."
-        )
-    count, rest = divmod(positions, context)
-    starts = context * np.arange(count)
-    full = [symbols[i : i + context + 1] for i in starts]
-    tail = [symbols[count * context :][None]] if rest else []
-    return ([np.stack(full)] if full else []) + tail
+    loop, held_out, _ = _prepared(model, engine, options, None)
+    return loop, held_out
+
+
+def _prepared(
+    model: LoadedCheckpoint, engine: str, options: EvaluateOptions, text: Path | None
+) -> tuple[_Loop | LockLoop, list[Symbols], str]:
+    training, held_out, corpus = symbols_of(
+        model, text, options.tokens, options.request.unknown
+    )
+    loop: _Loop | LockLoop = _Loop(model, engine, options)
+    if model.config.family in LOCK_FAMILIES:
+        loop = LockLoop(model, engine, options)
+    if engine == "circuit":
+        calibration = [window for group in training for window in group]
+        loop.choose_schemes(calibration[:CALIBRATION_WINDOWS])
+    return loop, held_out, corpus
 
 
 class _Loop:
@@ -183,12 +149,26 @@ class _Loop:
         self.model = model
         self.engine = engine
         self.options = options
-        self.card: Card = load_card(options.request.device)
+        self.card: Card = load_card(
+            options.request.device or default_device(model.config.family)
+        )
         self.passes: PassOptions = pass_options(self.card, options.request)
         self.schemes: dict[int, Scheme] = {}
         self.layers: dict[int, _Layer] = {}
 
-    def choose_schemes(self, training: list[Symbols]) -> None:
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """What is compared, digital first."""
+        return ("digital", *dict.fromkeys(("phase", self.engine)))
+
+    def forward(self, tokens: IntArray, column: str) -> FloatArray:
+        """Logits of a batch of windows, shape (B, T, V)."""
+        from oscc.trace import forward_with
+
+        steps = {"phase": self.phase, "circuit": self.circuit}
+        return forward_with(self.model.model, tokens, steps.get(column))
+
+    def choose_schemes(self, training: Sequence[Symbols]) -> None:
         """Scheme of every layer, on all calibration windows together.
 
         It need not carry the largest drive of every window: a window with more gets
@@ -199,8 +179,7 @@ class _Loop:
 
         request = self.options.request
         seen: dict[int, list[Stage]] = {}
-        chosen = [window for group in training for window in group]
-        for window in chosen[:_CALIBRATION_WINDOWS]:
+        for window in training:
             layers = trace(self.model.model, window[:-1]).layers
             for number, layer in enumerate(layers):
                 seen.setdefault(number, []).append(self.stage(number, layer))
@@ -293,19 +272,16 @@ class _Scores:
         return delta, float(np.sqrt(spread) / sizes.sum()), count
 
 
-def _compare(loop: _Loop, held_out: list[Symbols], corpus: str) -> dict[str, Any]:
-    from oscc.trace import forward_with
-
-    columns = {"digital": None, "phase": loop.phase}
-    if loop.engine == "circuit":
-        columns["circuit"] = loop.circuit
-    scores = _Scores({name: [] for name in columns})
+def _compare(
+    loop: _Loop | LockLoop, held_out: list[Symbols], corpus: str
+) -> dict[str, Any]:
+    scores = _Scores({name: [] for name in loop.columns})
     done, total = 0, sum(len(group) for group in held_out)
     for batch in _batches(held_out):
         done += len(batch)
         logs = {}
-        for name, step in columns.items():
-            logits = forward_with(loop.model.model, batch[:, :-1], step)
+        for name in loop.columns:
+            logits = loop.forward(batch[:, :-1], name)
             logs[name] = log_softmax(logits)
             scores.bits[name] += list(bits_of(logs[name], batch[:, 1:]))
             loop.options.progress(name, done, total)
@@ -321,11 +297,9 @@ def _batches(held_out: list[Symbols]) -> Iterator[IntArray]:
             yield group[first : first + _WINDOWS_AT_ONCE].astype(np.int64)
 
 
-def _content(loop: _Loop, scores: _Scores, corpus: str) -> dict[str, Any]:
-    engine, layers = loop.engine, loop.layers
+def _content(loop: _Loop | LockLoop, scores: _Scores, corpus: str) -> dict[str, Any]:
+    engine = loop.engine
     delta, error, windows = scores.change(engine)
-    stages = sum(layer.stages for layer in layers.values())
-    periods = sum(layer.periods for layer in layers.values())
     return {
         "format": FORMAT,
         "checkpoint": loop.model.digest,
@@ -342,13 +316,15 @@ def _content(loop: _Loop, scores: _Scores, corpus: str) -> dict[str, Any]:
         "delta_se": error,
         "top1_agreement": float(np.concatenate(scores.agree).mean()),
         "kl_nats": float(np.concatenate(scores.divergence).mean()),
-        "periods_per_stage": periods / stages if engine == "circuit" else None,
-        **_by_layer(loop),
+        **(_by_layer(loop) if isinstance(loop, _Loop) else loop.content()),
     }
 
 
 def _by_layer(loop: _Loop) -> dict[str, Any]:
+    stages = sum(layer.stages for layer in loop.layers.values())
+    periods = sum(layer.periods for layer in loop.layers.values())
     return {
+        "periods_per_stage": periods / stages if loop.engine == "circuit" else None,
         "layers": [
             {
                 "stage": f"layer.{number}.coupling",

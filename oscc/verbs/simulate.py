@@ -249,7 +249,7 @@ def _run_facts(
     from oscc.ir.plan import total_periods
 
     targets = {
-        stage.name: int(np.asarray(seen.phase(stage.name)).size)
+        stage.name: seen.targets(stage.name)
         for stage in program.stages
         if stage.name in seen.stages
     }

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
+import numpy as np
+
 from oscc.arrays import FloatArray
 from oscc.device.card import Card
 from oscc.ir.stage import Stage
@@ -40,3 +44,40 @@ def run_stage(
     assert card is not None, "the circuit runs on a card"
     found, _ = solve_circuit(card, circuit.problem(stage), threads=threads)
     return found.reshape(stage.grid)
+
+
+class CellReadings(NamedTuple):
+    """What cells read: `coherence` and `locked` (1, 0, or -1 undecided), (pairs,)."""
+
+    coherence: FloatArray
+    locked: FloatArray
+
+
+def run_cells(
+    stage: Stage, engine: str, card: Card | None = None, *, threads: int = 1
+) -> CellReadings:
+    """Coherence of every pair cell at the end of a stage.
+
+    Args:
+        stage: Stage of pair cells.
+        engine: One of `ENGINES`.
+        card: Device card, for the circuit.
+        threads: Worker threads; the result does not depend on it.
+    """
+    if engine == "ir":
+        from oscc.ir.interpret import interpret_cells
+
+        coherence = interpret_cells(stage)
+        return CellReadings(coherence, (coherence > 0).astype(np.float64))
+    from oscc_backends import lock
+
+    if engine == "phase":
+        from oscc_sims.lock_phase import solve as solve_phase
+
+        seen = solve_phase(lock.problem(stage))
+    else:
+        from oscc_sims.lock_circuit import solve as solve_circuit
+
+        assert card is not None, "the circuit runs on a card"
+        seen = solve_circuit(card, lock.problem(stage), threads=threads).reading
+    return CellReadings(seen.coherence, np.asarray(seen.locked, dtype=np.float64))

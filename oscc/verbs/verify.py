@@ -11,14 +11,16 @@ from oscc.arrays import FloatArray
 from oscc.build import BuildFolder
 from oscc.checks import nearest
 from oscc.errors import OsccError, RequestError, ToolError, UndecidedError
-from oscc.ir.interpret import interpret
+from oscc.ir.interpret import run as run_ir
 from oscc.ir.program import Program
 from oscc.ir.stage import Stage
 from oscc.ladder.convergence import Convergence, gate, run_twice
 from oscc.ladder.gap import causes
 from oscc.ladder.levels import LevelResult, StageErrors, compare, compare_dwells, judge
+from oscc.ladder.locks import lock_causes
 from oscc.ladder.verdict import Verdict
 from oscc.observables import Observables
+from oscc.verbs import verify_cells
 from oscc.verbs.closed_loop import ClosedLoop
 from oscc.verbs.ideal import ideal_elements
 from oscc.verbs.simulate import (
@@ -49,6 +51,7 @@ class VerifyOptions:
     Args:
         levels: `ir`, `phase`, `circuit`, `spice` or `spice:ENGINE`.
         tolerance_rad: Largest rms error by level, in the place of the program's own.
+        tolerance_coherence: The same for pair cells, in their coherence.
         simulate: How engines are run.
         tile: Whether the oscillator tile of fidelity `oscillators` is run too.
         model: The checkpoint, for a closed loop; None judges the open loop.
@@ -56,6 +59,7 @@ class VerifyOptions:
 
     levels: Sequence[str] = DEFAULT_LEVELS
     tolerance_rad: Mapping[str, float] = field(default_factory=dict)
+    tolerance_coherence: Mapping[str, float] = field(default_factory=dict)
     simulate: SimulateOptions = field(default_factory=SimulateOptions)
     tile: bool = False
     model: LoadedCheckpoint | None = None
@@ -68,7 +72,8 @@ class _Level:
     level: str
     engine: str
     reference: str
-    tolerance_rad: float
+    tolerance_rad: float  # of pair cells in the coherence
+    cells: bool = False
 
 
 def verify(
@@ -194,8 +199,10 @@ def _tile(program: Program, options: VerifyOptions) -> dict[str, Any]:
 
 def _all_causes(
     program: Program, used: Mapping[str, Observables], tile: Mapping[str, Any] | None
-) -> dict[str, dict[str, float]]:
-    found = causes(program, used)
+) -> dict[str, dict[str, float | None]]:
+    if verify_cells.of_cells(program):
+        return dict(lock_causes(program, used))
+    found: dict[str, dict[str, float | None]] = {**causes(program, used)}  # type: ignore[dict-item]
     if tile is not None and "rms_rad" in tile:
         found["loading"] = {"rms_rad": tile["rms_rad"], "max_rad": tile["max_rad"]}
     return found
@@ -209,13 +216,19 @@ def _levels(word: str, program: Program, options: VerifyOptions) -> list[_Level]
             f"spice:ENGINE.{nearest(word, LEVELS)}"
         )
     probed = any(stage.update == "probe" for stage in program.stages)
-    tolerance = options.tolerance_rad.get(level, _tolerance(level, program, probed))
+    cells = verify_cells.of_cells(program)
     if level == "spice":
         return [
-            _Level(level, name, "circuit", tolerance) for name in _simulators(engine)
+            _Level(
+                *(level, name, "circuit"),
+                _tolerance(level, name, program, options),
+                cells,
+            )
+            for name in _simulators(engine)
         ]
+    tolerance = _tolerance(level, level, program, options)
     above = {"ir": "digital", "phase": "ir", "circuit": "ir" if probed else "phase"}
-    return [_Level(level, level, above[level], tolerance)]
+    return [_Level(level, level, above[level], tolerance, cells)]
 
 
 def _simulators(engine: str) -> tuple[str, ...]:
@@ -235,7 +248,14 @@ def _simulators(engine: str) -> tuple[str, ...]:
     return found or SIMULATORS
 
 
-def _tolerance(level: str, program: Program, probed: bool) -> float:
+def _tolerance(
+    level: str, engine: str, program: Program, options: VerifyOptions
+) -> float:
+    if verify_cells.of_cells(program):
+        return verify_cells.tolerance(level, engine, options.tolerance_coherence)
+    if level in options.tolerance_rad:
+        return options.tolerance_rad[level]
+    probed = any(stage.update == "probe" for stage in program.stages)
     if level == "spice":
         return _SPICE_PROBE_RAD if probed else _SPICE_RAD
     if level == "circuit" or (level == "phase" and probed):
@@ -249,6 +269,14 @@ def _judge_one(
     from oscc_backends.spice import why_no_deck
 
     try:
+        if verify_cells.of_cells(program):
+            return verify_cells.judge_level(
+                program,
+                (one.level, one.engine, one.reference),
+                run,
+                used,
+                one.tolerance_rad,
+            )
         if one.level == "spice" and why_no_deck(program):
             raise UndecidedError(why_no_deck(program))
         errors, seen = _errors(program, one, run, used)
@@ -287,7 +315,8 @@ def _not_run(one: _Level, error: OsccError) -> LevelResult:
         level=one.level,
         engine=one.engine,
         reference=one.reference,
-        tolerance_rad=one.tolerance_rad,
+        tolerance_rad=None if one.cells else one.tolerance_rad,
+        tolerance_coherence=one.tolerance_rad if one.cells else None,
         passed=None,
         reason=str(error),
         blame=error.exit_status,
@@ -338,8 +367,7 @@ def _from_folder(
     if seen is not None and _complete(seen, program, options):
         return seen
     if engine == "ir":
-        arrays = {f"{s.name}.phase": interpret(s) for s in program.stages}
-        return Observables("ir", program.digest(), arrays, {})
+        return run_ir(program)
     return simulate_into(folder, program, engine, _simulation(engine, options))
 
 

@@ -20,7 +20,8 @@ from oscc.models.config import ModelConfig
 from oscc.testing.tiny import tiny_model
 from oscc.verbs import evaluate as module
 from oscc.verbs.compile import CompileRequest
-from oscc.verbs.evaluate import EvaluateOptions, evaluate, whole_windows
+from oscc.verbs.evaluate import EvaluateOptions, evaluate
+from oscc.verbs.held_out import whole_windows
 
 Models = dict[str, LoadedCheckpoint]
 

@@ -1,0 +1,126 @@
+"""Bits per character of a model whose pairs lock, with the cells in the loop."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from oscc.arrays import BoolArray, FloatArray, IntArray
+from oscc.corpus import Symbols
+from oscc.device.card import Card
+from oscc.device.card_file import load_card
+from oscc.ladder.locks import decided_by_ratio
+from oscc.lock_trace import LockTrace, forward_with_locks, trace_locks
+from oscc.lower.ssa import LockPlan, cells, coherence_of_pairs, lock_stage
+from oscc.passes.locks import shortest_dwell
+from oscc.verbs.compile import default_device, lock_plan
+from oscc.verbs.stage_run import run_cells
+
+if TYPE_CHECKING:
+    from oscc.checkpoint import LoadedCheckpoint
+    from oscc.verbs.evaluate import EvaluateOptions
+
+
+@dataclass(slots=True, eq=False)
+class CellTally:
+    """Errors of the cells of one block against the closed form, over windows."""
+
+    squares: float = 0.0
+    decided: int = 0
+    cells: int = 0
+    flips: int = 0
+    windows: int = 0
+
+    def note(self, error: FloatArray, decided: BoolArray, flipped: BoolArray) -> None:
+        """Add the cells of one window."""
+        self.squares += float((error[decided] ** 2).sum())
+        self.decided += int(decided.sum())
+        self.cells += error.size
+        self.flips += int((flipped & decided).sum())
+        self.windows += 1
+
+
+class LockLoop:
+    """A model whose coherences come from an engine, block by block."""
+
+    def __init__(
+        self, model: LoadedCheckpoint, engine: str, options: EvaluateOptions
+    ) -> None:
+        request = options.request
+        self.model, self.engine, self.options = model, engine, options
+        card = request.device or default_device(model.config.family)
+        self.card: Card = load_card(card)
+        self.plan: LockPlan = lock_plan(request)
+        self.tallies: dict[int, CellTally] = {}
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """What is compared, digital first."""
+        return ("digital", *dict.fromkeys(("phase", self.engine)))
+
+    def choose_schemes(self, training: Sequence[Symbols]) -> None:
+        """One dwell for all blocks, on all calibration windows together."""
+        if self.options.request.periods is not None:
+            return
+        ratios: dict[int, list[FloatArray]] = {}
+        model = cast("Any", self.model.model)
+        for window in training:
+            for number, layer in enumerate(trace_locks(model, window[:-1]).layers):
+                place = tuple(cells(layer, self.plan.limit).T)
+                ratios.setdefault(number, []).append(layer.ratio[place])
+        joined = [np.concatenate(parts) for parts in ratios.values()]
+        periods = shortest_dwell([r for r in joined if r.size], self.plan.coupling)
+        self.plan = self.plan._replace(periods=periods)
+
+    def forward(self, tokens: IntArray, column: str) -> FloatArray:
+        """Logits of a batch of windows, shape (B, T, V)."""
+        model = cast("Any", self.model.model)
+        if column == "digital":
+            return forward_with_locks(model, tokens)
+
+        def step(number: int, layer: LockTrace) -> FloatArray:
+            return self._block(number, layer, column)
+
+        return forward_with_locks(model, tokens, step)
+
+    def _block(self, number: int, layer: LockTrace, engine: str) -> FloatArray:
+        stage = lock_stage(layer, self.plan)
+        if stage is None or stage.index is None:
+            none = np.zeros((0, 3), dtype=np.int64)
+            return coherence_of_pairs(layer, none, np.zeros(0))
+        found = run_cells(
+            stage, engine, self.card, threads=self.options.request.threads
+        )
+        if engine == self.engine:
+            assert stage.digital_coherence is not None
+            decided = decided_by_ratio(stage) & (found.locked >= 0)
+            flipped = (found.locked > 0) != (stage.digital_coherence > 0)
+            error = found.coherence - stage.digital_coherence
+            tally = self.tallies.setdefault(number, CellTally())
+            tally.note(error, decided, flipped)
+        return coherence_of_pairs(layer, stage.index, found.coherence)
+
+    def content(self) -> dict[str, Any]:
+        """Dwell, and errors by layer."""
+        return {
+            "periods_per_stage": self.plan.periods
+            if self.engine == "circuit"
+            else None,
+            "lock_coupling": self.plan.coupling,
+            "layers": [
+                {
+                    "stage": f"layer.{number}.locks",
+                    "rms_rad": None,
+                    "rms_coherence": math.sqrt(tally.squares / max(tally.decided, 1)),
+                    "slips": tally.flips,
+                    "cells": tally.cells,
+                    "undecided": tally.cells - tally.decided,
+                }
+                for number, tally in sorted(self.tallies.items())
+            ],
+            "schemes": [],
+        }

@@ -1,0 +1,123 @@
+"""Judge the levels of a program of pair cells: coherence in the place of phases."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from oscc.arrays import FloatArray
+from oscc.errors import UndecidedError
+from oscc.ir.program import Program
+from oscc.ir.stage import Stage
+from oscc.ladder.convergence import Convergence
+from oscc.ladder.locks import (
+    EXACT,
+    HARDWARE,
+    NGSPICE,
+    compare_cells,
+    judge_cells,
+    rows_of,
+)
+from oscc.observables import Observables
+
+if TYPE_CHECKING:
+    from oscc.ladder.levels import LevelResult
+
+_SHARE = 1.0 / 3.0
+
+
+def of_cells(program: Program) -> bool:
+    """Whether the targets of a program are pair cells."""
+    return all(stage.readout == "coherence" for stage in program.stages)
+
+
+def tolerance(level: str, engine: str, given: Mapping[str, float]) -> float:
+    """Largest rms error of the coherence at a level.
+
+    Args:
+        level: Level of the ladder.
+        engine: Engine that runs it.
+        given: The user's own, by level.
+    """
+    if level in given:
+        return given[level]
+    if level == "ir":
+        return EXACT
+    return NGSPICE if engine == "ngspice" else HARDWARE
+
+
+def judge_level(
+    program: Program,
+    names: tuple[str, str, str],
+    run: Callable[[str], Observables],
+    used: dict[str, Observables],
+    limit: float,
+) -> tuple[LevelResult, Convergence | None]:
+    """Verdict of one level, and the gate of a simulator's run.
+
+    Args:
+        program: A program of pair cells.
+        names: Level, engine, and the engine or layer above it.
+        run: Gives the observables of an engine.
+        used: Observables that were looked at, by engine; added to.
+        limit: Largest rms error of the coherence.
+
+    Raises:
+        UndecidedError: nothing was simulated, or a simulator has not converged.
+    """
+    level, engine, reference = names
+    seen = used[engine] = run(engine)
+    if reference == "digital":
+        errors = compare_cells(program, seen, _digital)
+    else:
+        above = used[reference] = run(reference)
+        errors = compare_cells(program, seen, lambda stage: _coherence(above, stage))
+    result = judge_cells(
+        errors, level=level, engine=engine, reference=reference, tolerance=limit
+    )
+    if level != "spice":
+        return result, None
+    gate = converged(program, seen, limit)
+    if not gate.passed:
+        raise UndecidedError(gate.sentence)
+    return result, gate
+
+
+def converged(program: Program, seen: Observables, limit: float) -> Convergence:
+    """Change of the coherence of every simulated cell at half the step.
+
+    Raises:
+        UndecidedError: the run was made at one step only.
+    """
+    places: list[tuple[str, int, int]] = []
+    total, largest = 0, 0.0
+    for stage in program.stages:
+        name = f"{stage.name}.raw.half_step_coherence"
+        if stage.name not in seen.stages or stage.index is None:
+            continue
+        if name not in seen.arrays:
+            raise UndecidedError(
+                "it was run at one step only, so that its convergence is not known. "
+                "Simulate it again with the gate."
+            )
+        moved = np.abs(seen.arrays[name] - _coherence(seen, stage))
+        index = stage.index[rows_of(stage, seen)]
+        total, largest = total + moved.size, max(largest, float(moved.max()))
+        places += [
+            (stage.name, int(index[k, 1]), int(index[k, 2]))
+            for k in np.flatnonzero(moved > _SHARE * limit)
+        ]
+    return Convergence(
+        seen.engine, total, None, not places, tuple(places), change_coherence=largest
+    )
+
+
+def _coherence(seen: Observables, stage: Stage) -> FloatArray:
+    return np.asarray(seen.arrays[f"{stage.name}.coherence"])
+
+
+def _digital(stage: Stage) -> FloatArray:
+    assert stage.digital_coherence is not None
+    return stage.digital_coherence
