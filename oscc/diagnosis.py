@@ -65,7 +65,8 @@ def diagnose_checkpoint(
     if not faults:
         detail = "names and shapes fit the model"
         found.append(Check("checkpoint.tensors", True, detail))
-    return [*found, *_checks("checkpoint.tensors", faults), *_lowering(config)]
+    layers = _lowering(config) if fitted.wanted else []  # not a million of them
+    return [*found, *_checks("checkpoint.tensors", faults), *layers]
 
 
 def _checks(name: str, faults: Iterable[Fault]) -> list[Check]:

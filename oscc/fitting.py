@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _LAYER = re.compile(r"^(?:layers|blocks)\.(\d+)\.")
 _SIZES = ("symbols", "k", "heads", "hidden", "harmonics", "modes")
 _PLAUSIBLE = 10_000  # a size up to here may be one that the family does not use
+_FEW_LAYERS = 16  # their tensors are named one by one, however few the file has
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -92,9 +93,9 @@ def _beyond_the_file(config: ModelConfig, weights: Weights) -> Iterator[Fault]:
     """Sizes that no tensor of the file can have, told before anything is built."""
     names = {*weights.arrays, *(fault.tensor for fault in weights.faults)}
     mend = "Correct the sizes, or take the checkpoint that fits."
-    if config.layers > len(names):
+    if config.layers > max(len(names), _FEW_LAYERS):
         detail = f"the model has {config.layers} layers, but the file holds "
-        yield Fault("", None, f"{detail}{len(names)} tensors, {_held(weights)}", mend)
+        yield Fault("", None, detail + _held(weights), mend)
     numbers = sum(array.size for array in weights.arrays.values())
     for size in _SIZES:
         value = getattr(config, size)
@@ -112,8 +113,9 @@ def _layer_faults(config: ModelConfig, weights: Weights) -> Iterator[Fault]:
 
 
 def _held(weights: Weights) -> str:
-    found = _layers(weights)
-    return f"of {found} layer{'' if found == 1 else 's'}"
+    tensors, layers = len(weights.arrays), _layers(weights)
+    words = f"{tensors} tensor{'' if tensors == 1 else 's'}"
+    return f"{words}, of {layers} layer{'' if layers == 1 else 's'}"
 
 
 def _layers(weights: Weights) -> int:
