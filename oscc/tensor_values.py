@@ -64,21 +64,33 @@ def value_of(name: str, value: Any, stored: str = "") -> Value:
         value = torch.from_numpy(np.array(value, order="C"))
     if fault := _unusable(name, value):
         return Value(None, faults=(fault,))
+    try:
+        return _number_value(name, value.detach(), stored)
+    except (RuntimeError, NotImplementedError) as error:
+        if "not implemented for" not in str(error):
+            raise
+        return Value(None, faults=(_unread(name, _word(value.dtype), value.shape),))
+
+
+def _number_value(name: str, value: Any, stored: str) -> Value:
+    """Value of a plain dense tensor."""
+    import torch
+
+    # a tensor with the negative bit has its sign outside its memory
+    array = np.array(
+        value.to(torch.float32).resolve_neg().numpy(), np.float32, order="C", copy=True
+    )
     if is_causal_mask(value):
-        shown = value.detach().to(torch.float32).numpy()
-        return Value(np.array(shown, np.float32, order="C", copy=True), mask=True)
+        return Value(array, mask=True)
     if not value.dtype.is_floating_point:
         detail = f"tensor `{name}` {tuple(value.shape)} holds {_word(value.dtype)}"
         detail += ", but weights are floating-point numbers"
         mend = f"{_LEAVE_OUT[:-1]}, or cast it to float32 if it is a weight."
         return Value(None, faults=(Fault(name, tuple(value.shape), detail, mend),))
     kind = "bfloat16" if stored == "BF16" else _word(value.dtype)
-    array = np.array(
-        value.detach().to(torch.float32).numpy(), np.float32, order="C", copy=True
-    )
     overflown = np.zeros(array.shape, np.bool_)
     if value.dtype == torch.float64:  # the only wider one
-        overflown = np.isfinite(value.detach().numpy()) & np.isinf(array)
+        overflown = np.isfinite(value.resolve_neg().numpy()) & np.isinf(array)
     return Value(array, kind, tuple(_value_faults(name, array, overflown)))
 
 
@@ -91,8 +103,7 @@ def _unusable(name: str, value: Any) -> Fault | None:
     import torch
 
     if isinstance(value, Unread):
-        detail = f"tensor `{name}` {value.shape} holds {value.kind}, an element type "
-        return Fault(name, value.shape, detail + "that is not read", CAST)
+        return _unread(name, value.kind, value.shape)
     if not isinstance(value, torch.Tensor):
         word = type(value).__name__
         detail = f"`{name}` is {_article(word)} {word}, not a tensor"
@@ -113,6 +124,11 @@ def _unusable(name: str, value: Any) -> Fault | None:
         what = f"holds {_word(value.dtype)}, but weights are real numbers"
         mend = _LEAVE_OUT
     return Fault(name, shape, f"tensor `{name}` {shape} {what}", mend) if what else None
+
+
+def _unread(name: str, kind: str, shape: Shape) -> Fault:
+    detail = f"tensor `{name}` {tuple(shape)} holds {kind}, an element type that is "
+    return Fault(name, tuple(shape), f"{detail}not read", CAST)
 
 
 def _article(word: str) -> str:
@@ -155,10 +171,8 @@ def is_causal_mask(value: Any) -> bool:
         return False
     if shape[-1] != shape[-2] or shape[-1] < 2:
         return False
-    square = value.detach().reshape(shape[-2:])
+    square = value.detach().reshape(shape[-2:]).to(torch.float32)
     below = torch.ones(shape[-2:], dtype=torch.bool).tril()
-    if not square.dtype.is_floating_point:
-        return bool((square == below).all() or (square == ~below).all())
     read, hidden = square[below], square[~below]
     ones_below = (read == 1).all() and (hidden == 0).all()
     zeros_below = (read == 0).all()

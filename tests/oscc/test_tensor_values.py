@@ -120,3 +120,27 @@ def test_causal_masks_of_every_form_are_known(mask):
 )
 def test_what_is_no_causal_mask(other):
     assert not is_causal_mask(other)
+
+
+def test_square_tensors_of_every_type_are_looked_at():
+    square = torch.tensor([[1.0, -0.5], [2.0, 0.25]])
+    for dtype in (torch.float8_e4m3fn, torch.float8_e5m2, torch.bfloat16, torch.half):
+        found = value_of("w", square.to(dtype))
+        assert found.array.tolist() == square.tolist()
+    for dtype in (torch.uint16, torch.int8, torch.bool):
+        assert is_causal_mask(torch.ones(3, 3).tril().to(dtype))
+
+
+def test_a_tensor_with_its_sign_outside_its_memory():
+    numbers = torch.tensor([1 + 2j, 3 - 4j], dtype=torch.complex64)
+    value = numbers.conj().imag
+    assert value.is_neg()
+    assert value_of("w", value).array.tolist() == [-2.0, 4.0]
+    assert value_of("w", value.double()).array.tolist() == [-2.0, 4.0]
+
+
+def test_a_kind_that_torch_cannot_cast_is_one_sentence():
+    value = torch.zeros(2, dtype=torch.uint8).view(torch.uint4)
+    assert fault(value).startswith(
+        "tensor `w` (2,) holds uint4, an element type that is not read. Cast it to"
+    )
