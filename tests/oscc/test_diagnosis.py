@@ -172,3 +172,31 @@ def test_the_state_of_a_training_is_said_to_be_one(path):
     tensors.save(path, arrays, {"format": "oscc.program/1"})
     (bad,) = [check for check in diagnose_checkpoint(path) if not check.ok]
     assert bad.detail == f"`{path}` is the program of a build, not a checkpoint"
+
+
+DAMAGES = {
+    "none": lambda arrays: None,
+    "mask": lambda arrays: arrays.update(mask=np.tril(np.ones((5, 5), np.bool_))),
+    "offset": lambda arrays: arrays.update({"layers.0.alpha": np.float32([1, 2])}),
+    "by pairs": lambda arrays: arrays.update({"layers.0.alpha": np.ones((2, 5, 5))}),
+    "missing": lambda arrays: arrays.pop("beta"),
+    "unknown": lambda arrays: arrays.update(more=np.ones(3, np.float32)),
+    "shape": lambda arrays: arrays.update(embedding=np.ones((98, 4), np.float32)),
+    "type": lambda arrays: arrays.update(beta=np.ones((), np.int32)),
+    "unknown type": lambda arrays: arrays.update(more=np.ones(3, np.int32)),
+    "large": lambda arrays: arrays.update(beta=np.array(1e39)),
+    "nan": lambda arrays: arrays.update(beta=np.array(np.nan)),
+    "vectors": lambda arrays: arrays.update(more=np.full((3, 2, 4), 0.5)),
+}
+SOUND = ("none", "mask", "offset")
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+def test_doctor_finds_a_fault_where_loading_refuses(path, name):
+    bad = changed(path, DAMAGES[name])
+    assert (not bad) == (name in SOUND)
+    if bad:
+        with pytest.raises(RequestError):
+            load_checkpoint(path)
+    else:
+        load_checkpoint(path)
