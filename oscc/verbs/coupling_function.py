@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 _SAMPLE_WINDOWS = 4
 _QUANTILES = {"min": 0.0, "p5": 0.05, "p50": 0.5, "p95": 0.95, "max": 1.0}
-_LONGEST_SAMPLE = 256  # tokens of a window: memory grows with their square
 
 
 def coupling_layers(loaded: LoadedCheckpoint) -> list[dict[str, Any]]:
@@ -66,8 +65,15 @@ def coupling_layers(loaded: LoadedCheckpoint) -> list[dict[str, Any]]:
     return out
 
 
+# Tokens of a window: memory grows with their square.
+_LONGEST_SAMPLE = 256
+
+
 def sample(loaded: LoadedCheckpoint) -> torch.Tensor:
     """Fixed windows of symbols: this module's own text in the model's characters.
+
+    Its first 1024 characters fill the windows of a model that knows them all: while
+    they stay as they are, so do the numbers on the sample.
 
     Returns:
         Symbol numbers, shape (windows, context), of 256 at most.
