@@ -7,6 +7,7 @@ section of the configuration.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,11 +16,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from oscc import tensors
-from oscc.checks import nearest
 from oscc.corpus import ASCII, BYTES, Vocabulary
 from oscc.errors import RequestError
 from oscc.files import sha256_file
+from oscc.fitting import Fitted, fit
+from oscc.misfits import near_pairs
 from oscc.models.config import ModelConfig
+from oscc.tensor_values import Shape
 from oscc.weights import Weights, read_weights
 
 if TYPE_CHECKING:
@@ -30,6 +33,10 @@ if TYPE_CHECKING:
 
 CHECKPOINT_FORMAT = "oscc.checkpoint/1"
 _LISTED = 6  # names shown of a long list
+_OTHERS = {
+    "oscc.program": "is the program of a build, not a checkpoint. Name its folder.",
+    "oscc.observables": "holds what a simulation saw, not a model. Name a checkpoint.",
+}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -99,9 +106,13 @@ def load_checkpoint(
     path = Path(path)
     weights = read_weights(path, key)
     config, vocabulary, notes = describe(path, weights, model_config)
-    model = _fill(path, config, weights)
+    fitted = fit(config, weights)
+    model = _fill(path, config, fitted)
     return LoadedCheckpoint(
-        model, vocabulary, sha256_file(path), (*weights.notes, *notes)
+        model,
+        vocabulary,
+        sha256_file(path),
+        (*weights.notes, *notes, *fitted.notes),
     )
 
 
@@ -127,10 +138,7 @@ def describe(
         vocabulary = Vocabulary.from_json(metadata.get("vocabulary", ""))
         return config, _fitting(path, vocabulary, config), ()
     if written:
-        raise RequestError(
-            f"`{path}` has format {written!r}, but this version reads "
-            f"{CHECKPOINT_FORMAT!r}."
-        )
+        raise RequestError(_foreign(path, written, metadata))
     if model_config is None:
         raise RequestError(
             f"`{path}` does not say what model it holds. Give the section `model:` of "
@@ -142,6 +150,25 @@ def describe(
     fields.setdefault("symbols", vocabulary.size)
     config = ModelConfig.from_mapping(fields)
     return config, _fitting(path, vocabulary, config), notes
+
+
+def _foreign(path: Path, written: str, metadata: Mapping[str, str]) -> str:
+    """What a file of another format of ours is, and what to do with it."""
+    kind = written.partition("/")[0]
+    if kind == "oscc.training":
+        step = re.search(r'"step": (\d+)', metadata.get("progress", ""))
+        return (
+            f"`{path}` is the state of an unfinished training"
+            f"{f' (step {step[1]})' if step else ''}, not a checkpoint. Give the same "
+            "oscc train command again, with the same -o and --name: it goes on from "
+            "this state (--resume) and writes the checkpoint at its end."
+        )
+    if kind in _OTHERS:
+        return f"`{path}` {_OTHERS[kind]}"
+    return (
+        f"`{path}` has format {written!r}, but this version reads "
+        f"{CHECKPOINT_FORMAT!r}. Take a version of oscc that reads it, or another file."
+    )
 
 
 def _require_agreement(
@@ -185,36 +212,41 @@ def _fitting(path: Path, vocabulary: Vocabulary, config: ModelConfig) -> Vocabul
 
 
 def _fill(
-    path: Path, config: ModelConfig, weights: Weights
+    path: Path, config: ModelConfig, fitted: Fitted
 ) -> PhaseModel | ResidualModel:
     """Model with every tensor from the file, none left at its start value."""
     import torch
 
     from oscc.models.base import build_model
 
+    if fitted.faults:
+        raise RequestError(f"`{path}`: {fitted.faults[0]}")
+    if fitted.misfits:  # told before the model is built, which may be large
+        found = {name: tuple(a.shape) for name, a in fitted.arrays.items()}
+        raise RequestError(_mismatch(path, config, fitted.wanted, found))
     model: Any = build_model(config)
-    wanted = {name: tuple(t.shape) for name, t in model.state_dict().items()}
-    found = {name: tuple(a.shape) for name, a in weights.arrays.items()}
-    if wanted != found:
-        raise RequestError(_mismatch(path, config, wanted, found))
-    copies = {name: torch.from_numpy(a.copy()) for name, a in weights.arrays.items()}
+    copies = {name: torch.from_numpy(a.copy()) for name, a in fitted.arrays.items()}
     model.load_state_dict(copies, strict=True)
     loaded: PhaseModel | ResidualModel = model.eval()
     return loaded
 
 
-Shapes = Mapping[str, tuple[int, ...]]
-
-
-def _mismatch(path: Path, config: ModelConfig, wanted: Shapes, found: Shapes) -> str:
+def _mismatch(
+    path: Path,
+    config: ModelConfig,
+    wanted: Mapping[str, Shape],
+    found: Mapping[str, Shape],
+) -> str:
     """One line each: missing tensors, unexpected ones, how to mend it."""
     missing = [n for n in wanted if n not in found]
     extra = [n for n in found if n not in wanted]
     other = [n for n in wanted if n in found and wanted[n] != found[n]]
+    near = near_pairs(wanted, found)
     parts = []
     if missing:
-        near = nearest(missing[0], extra)
-        parts.append(f"missing {_listed(missing, wanted)}{near and ';' + near}")
+        hints = [f"`{old}` is near to `{new}`" for old, new in near.items()][:_LISTED]
+        hint = "; " + ", ".join(hints) if hints else ""
+        parts.append(f"missing {_listed(missing, wanted)}{hint}")
     if extra:
         parts.append(f"unexpected {_listed(extra, found)}")
     if other:
@@ -228,7 +260,7 @@ def _mismatch(path: Path, config: ModelConfig, wanted: Shapes, found: Shapes) ->
     )
 
 
-def _listed(names: list[str], shapes: Shapes) -> str:
+def _listed(names: list[str], shapes: Mapping[str, Shape]) -> str:
     shown = ", ".join(f"`{name}` {shapes[name]}" for name in names[:_LISTED])
     return shown + _more(names)
 

@@ -15,6 +15,8 @@ import numpy.typing as npt
 
 from oscc.errors import RequestError
 
+_PLACES = 3  # indices named of many
+
 
 def require_shape(
     name: str,
@@ -44,7 +46,7 @@ def require_shape(
 
 
 def require_finite(name: str, array: npt.NDArray[Any], *, where: str = "") -> None:
-    """Refuse NaN and infinities, naming how many there are and the first place.
+    """Refuse NaN and infinities, naming how many there are of each and where first.
 
     Raises:
         RequestError: a value is not finite.
@@ -52,14 +54,40 @@ def require_finite(name: str, array: npt.NDArray[Any], *, where: str = "") -> No
     Example:
         >>> require_finite("gain", np.zeros(3))
     """
-    bad = ~np.isfinite(array)
-    if bad.any():
-        first = tuple(int(i) for i in np.argwhere(bad)[0])
-        count = int(bad.sum())
-        kind = "NaN" if np.isnan(array[first]) else "infinite values"
-        raise RequestError(
-            f"{_prefix(where)}Argument `{name}` holds {count} {kind}, first at {first}."
-        )
+    if text := not_finite(array):
+        raise RequestError(f"{_prefix(where)}Argument `{name}` holds {text}.")
+
+
+def not_finite(array: npt.NDArray[Any]) -> str:
+    """How many values are NaN and how many infinite, and where the first are.
+
+    Empty if all are finite.
+
+    Example:
+        >>> not_finite(np.array([1.0, np.nan, -np.inf, np.inf]))
+        '1 NaN, first at (1,); 2 infinite values, first at (2,), (3,)'
+    """
+    parts = []
+    for bad, one, more in (
+        (np.isnan(array), "NaN", "NaN"),
+        (np.isinf(array), "infinite value", "infinite values"),
+    ):
+        if count := int(bad.sum()):
+            word = one if count == 1 else more
+            parts.append(f"{count} {word}, first at {places_of(bad)}")
+    return "; ".join(parts)
+
+
+def places_of(bad: npt.NDArray[np.bool_]) -> str:
+    """Indices of the first three places that are true, as text.
+
+    Example:
+        >>> places_of(np.array([False, True]))
+        '(1,)'
+    """
+    flat = np.flatnonzero(bad)[:_PLACES]
+    found = (np.unravel_index(place, bad.shape) for place in flat)
+    return ", ".join(str(tuple(int(i) for i in place)) for place in found)
 
 
 def require_positive(

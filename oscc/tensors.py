@@ -23,6 +23,7 @@ Arrays = dict[str, npt.NDArray[Any]]
 
 _LIMIT_HEADER = 100_000_000
 _AGAIN = "Copy or save the file again."
+CAST = "Cast it to float32 or bfloat16 before it is saved."
 
 
 def encode(
@@ -91,27 +92,53 @@ def decode(data: bytes, *, where: str) -> tuple[Arrays, dict[str, str]]:
         where: Name of the file, for messages.
 
     Raises:
-        RequestError: truncated, foreign or inconsistent content.
+        RequestError: truncated, foreign or inconsistent content, or an element type
+            that is not read, such as F8_E4M3.
 
     Example:
         >>> decode(encode({"x": np.ones(2)}, {}), where="x")[0]["x"].tolist()
         [1.0, 1.0]
     """
+    arrays, metadata, unread = decode_known(data, where=where)
+    for name, (kind, shape) in unread.items():
+        raise RequestError(
+            f"`{where}`: tensor `{name}` {shape} holds {kind}, an element type that "
+            f"is not read. {CAST}"
+        )
+    return arrays, metadata
+
+
+def decode_known(
+    data: bytes, *, where: str
+) -> tuple[Arrays, dict[str, str], dict[str, tuple[str, tuple[int, ...]]]]:
+    """As `decode`, with the tensors of element types that are not read set apart.
+
+    Returns:
+        Arrays, metadata, and element type and shape of the others by name.
+
+    Raises:
+        RequestError: truncated, foreign or inconsistent content.
+
+    Example:
+        >>> decode_known(encode({"x": np.ones(2)}, {}), where="x")[2]
+        {}
+    """
     from safetensors import SafetensorError, deserialize
-    from safetensors.numpy import load
 
     metadata = _metadata(data, where)
+    arrays: Arrays = {}
+    unread = {}
     try:
-        if "BF16" in stored_types(data, where=where).values():
-            parts = deserialize(data)  # type: ignore[no-untyped-call]
-            arrays: Arrays = {name: _wide(part) for name, part in parts}
-        else:
-            arrays = load(data)
+        for name, part in deserialize(data):  # type: ignore[no-untyped-call]
+            if part["dtype"] in _TYPES:
+                arrays[name] = _array(part)
+            else:
+                unread[name] = part["dtype"], tuple(part["shape"])
     except (SafetensorError, ValueError, KeyError, TypeError) as error:
         raise RequestError(
             f"`{where}` is not a whole safetensors file: {error}. {_AGAIN}"
         ) from error
-    return _joined(arrays), metadata
+    return _joined(arrays), metadata, unread
 
 
 def stored_types(data: bytes, *, where: str) -> dict[str, str]:
@@ -137,14 +164,20 @@ _TYPES = {
     "F32": "<f4",
     "F16": "<f2",
     "BF16": "<u2",
+    "C64": "<c8",
     "I64": "<i8",
     "I32": "<i4",
+    "I16": "<i2",
+    "I8": "<i1",
+    "U64": "<u8",
+    "U32": "<u4",
+    "U16": "<u2",
     "U8": "<u1",
     "BOOL": "?",
 }
 
 
-def _wide(part: Any) -> npt.NDArray[Any]:
+def _array(part: Any) -> npt.NDArray[Any]:
     """Array of one stored tensor; bfloat16 is the upper half of a float32."""
     flat = np.frombuffer(part["data"], _TYPES[part["dtype"]])
     if part["dtype"] == "BF16":

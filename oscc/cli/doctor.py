@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from oscc.cli import shared
 from oscc.cli.options import Run, verb_command
 from oscc.cli.output import say
 from oscc.cli.results import emit, model_section
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     example="oscc doctor",
 )
 @click.argument("path", type=click.Path(path_type=Path), required=False)
+@shared.KEY
 def command(run: Run, path: Path | None) -> int:
     """Print one line a finding."""
     from oscc.verbs.doctor import doctor

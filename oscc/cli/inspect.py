@@ -7,10 +7,15 @@ from typing import Any
 
 import click
 
+from oscc.cli import shared
+from oscc.cli.checkpoint_text import show_checkpoint
 from oscc.cli.options import Option, Run, verb_command
 from oscc.cli.output import say, table
 from oscc.cli.results import emit, model_section
 from oscc.errors import RequestError
+
+_SHOWN = 4  # coordinates, where none are asked for
+_KINDS = {"build": "a build", "cards": "the list of device cards"}
 
 
 @verb_command(
@@ -40,9 +45,9 @@ from oscc.errors import RequestError
     cls=Option,
     group="Run",
     metavar="J,J,...",
-    default="0,1,2,3",
-    help="Which coordinates --plot draws; the first four by default.",
+    help="Which coordinates of a checkpoint to show and draw, or all; the first four.",
 )
+@shared.KEY
 def command(
     run: Run,
     path: Path | None,
@@ -50,11 +55,14 @@ def command(
     cards: bool,
     pair: str | None,
     plot: Path | None,
-    coordinates: str,
+    coordinates: str | None,
 ) -> None:
     """Print what was found."""
+    from oscc.verbs.coupling_function import plot_coupling_functions, require_svg
     from oscc.verbs.inspect import inspect
 
+    if plot is not None:
+        require_svg(plot)
     found = inspect(
         path,
         pair=pair,
@@ -62,24 +70,50 @@ def command(
         key=run.config.compile.key,
         model_config=model_section(run),
     )
+    chosen = _coordinates(found, plot, coordinates)
     if plot is not None:
-        _plot(found, plot, coordinates)
+        plot_coupling_functions(found["coupling"], plot, chosen)
     if emit(run, found, file="inspect.json"):
         return
-    {"cards": _cards, "build": _build, "checkpoint": _checkpoint}[found["kind"]](found)
+    if found["kind"] == "checkpoint":
+        show_checkpoint(found, chosen)
+    else:
+        {"cards": _cards, "build": _build}[found["kind"]](found)
 
 
-def _plot(found: dict[str, Any], plot: Path, coordinates: str) -> None:
-    from oscc.verbs.coupling_function import plot_coupling_functions
+def _coordinates(
+    found: dict[str, Any], plot: Path | None, asked: str | None
+) -> list[int]:
+    """Coordinates to show: those asked for, else the first four that there are.
+
+    Raises:
+        RequestError: not numbers, not there, or asked of something else.
+    """
+    from oscc.verbs.coupling_function import require_coordinates
 
     if found["kind"] != "checkpoint":
-        raise RequestError("--plot draws the coupling functions of a checkpoint.")
-    parts = [part.strip() for part in coordinates.split(",")]
-    if not all(part.isdigit() for part in parts):
-        raise RequestError(
-            f"--coordinates must be numbers such as 0,5,12, not {coordinates!r}."
-        )
-    plot_coupling_functions(found["coupling"], plot, [int(part) for part in parts])
+        for flag, given in (("--plot", plot), ("--coordinates", asked)):
+            if given is not None:
+                raise RequestError(
+                    f"{flag} shows the coupling functions of a checkpoint, but this "
+                    f"is {_KINDS[found['kind']]}. Name a checkpoint."
+                )
+        return []
+    layers = found["coupling"]
+    if asked is None and plot is None and not layers:
+        return []
+    width = len(layers[0]["drift_rad"]) if layers else 0
+    if asked is None or asked == "all":
+        chosen = list(range(width if asked else min(width, _SHOWN)))
+    else:
+        parts = [part.strip() for part in asked.split(",")]
+        if not all(part.isdecimal() for part in parts):
+            raise RequestError(
+                f"--coordinates must be numbers such as 0,5,12, or all, not {asked!r}."
+            )
+        chosen = [int(part) for part in parts]
+    require_coordinates(layers, chosen)
+    return chosen
 
 
 def _cards(found: dict[str, Any]) -> None:
@@ -151,65 +185,3 @@ def _pair(stage: dict[str, Any]) -> None:
         table(("route", "harmonic", "strength", "frustration (rad)"), rows)
     else:
         say("  no term: these two are not coupled")
-
-
-def _checkpoint(found: dict[str, Any]) -> None:
-    say(
-        f"{found['family']} · update {found['update']} · {found['parameters']} "
-        f"parameters · sha256 {found['digest'][:8]}"
-    )
-    largest = found["largest_tensor_value"]
-    rows = [
-        (name, " x ".join(map(str, shape)) or "scalar", f"{largest[name]:.4g}")
-        for name, shape in found["tensors"].items()
-    ]
-    table(("tensor", "shape", "largest"), rows, right=(2,))
-    for layer in found["coupling"]:
-        _coupling(layer)
-    if found["symbols_are"] == "byte":
-        say("symbols: the 256 bytes")
-    else:
-        say(f"characters: {found['characters']!r}")
-    for note in found["notes"]:
-        say(f"note: {note}")
-    say("can be lowered" if found["can_be_lowered"] else "cannot be lowered yet")
-
-
-def _coupling(layer: dict[str, Any]) -> None:
-    """One layer as a coupling function: ranges over the coordinates."""
-    gates, gain = layer["gates"], layer["gain_rad"]
-    say(
-        f"layer {layer['layer']}: H = sum of gamma sin(n delta + alpha); drift "
-        f"{_range(layer['drift_rad'])} rad a token, sharpness "
-        f"{_range(layer['sharpness'])}, gates {_span(gates['query'])} (query) and "
-        f"{_span(gates['key'])} (key)"
-    )
-    below = f"{100 * gain['negative_share']:.0f} % below zero"
-    say(
-        f"  on the sample: gain {_span(gain)} rad, {below}; "
-        f"drive {_span(layer['drive_rad'])} rad"
-    )
-    if "modes" in layer:
-        modes = layer["modes"]
-        say(
-            f"  modes: |c| {_span(modes['into_modulus'])}, |d| "
-            f"{_span(modes['out_modulus'])}, |pin| {_span(modes['pin_modulus'])}, "
-            f"drive {_span(modes['drive_rad'])} rad"
-        )
-    rows = [
-        (route, str(n), _range(gamma), _range(alpha))
-        for route, parts in layer["routes"].items()
-        for n, gamma, alpha in zip(
-            layer["harmonics"], parts["gamma"], parts["alpha_rad"], strict=True
-        )
-    ]
-    table(("route", "harmonic", "gamma", "alpha (rad)"), rows)
-
-
-def _range(values: list[float]) -> str:
-    return f"{min(values):.3g} to {max(values):.3g}"
-
-
-def _span(spread: dict[str, float]) -> str:
-    """5 % and 95 % quantile."""
-    return f"{spread['p5']:.3g} to {spread['p95']:.3g}"

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     metavar="FILE",
     help="Checkpoint of the build, for --closed-loop; else looked for in checkpoints/.",
 )
+@shared.KEY
 @setting(
     "--tile",
     "verify.tile",

@@ -67,21 +67,32 @@ def bound_scale(x: torch.Tensor, kind: str, width: float) -> torch.Tensor:
 
 
 class Draws:
-    """Start values: one named random stream for every tensor."""
+    """Start values: one named random stream for every tensor.
+
+    Nothing is drawn while torch's default device is `meta`: shapes alone are wanted.
+    """
 
     def __init__(self, seed: int, prefix: str) -> None:
         self._seed, self._prefix = seed, prefix
 
     def normal(self, name: str, shape: tuple[int, ...], std: float) -> nn.Parameter:
         """Normal values of mean zero."""
+        if _shapes_alone():
+            return nn.Parameter(torch.empty(shape))
         rng = stream(self._seed, f"start {self._prefix}{name}")
         return nn.Parameter(torch.from_numpy(std * rng.standard_normal(shape)).float())
 
     def angles(self, name: str, shape: tuple[int, ...]) -> nn.Parameter:
         """Angles uniform on the circle."""
+        if _shapes_alone():
+            return nn.Parameter(torch.empty(shape))
         rng = stream(self._seed, f"start {self._prefix}{name}")
         values = rng.uniform(-math.pi, math.pi, shape)
         return nn.Parameter(torch.from_numpy(values).float())
+
+
+def _shapes_alone() -> bool:
+    return torch.get_default_device().type == "meta"
 
 
 class PhaseMap(nn.Module):

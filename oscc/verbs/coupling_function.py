@@ -40,7 +40,8 @@ def coupling_layers(loaded: LoadedCheckpoint) -> list[dict[str, Any]]:
         For each layer: `harmonics` [N]; `routes`, name to `gamma` and `alpha_rad`
         [N][k]; `drift_rad` per token [k]; `sharpness` [H]; on the sample, quantiles
         of both `gates`, of `gain_rad` with the share below zero, and of the drive
-        |g| sum_n |C_n|; for FSN-MF the same of its `modes`. Empty without phases.
+        |g| sum_n |C_n|; `by_coordinate`, the same quantiles [k] of each coordinate;
+        for FSN-MF the same of its `modes`. Empty without phases.
 
     Example:
         >>> from oscc.testing.tiny import tiny_checkpoint
@@ -64,17 +65,24 @@ def coupling_layers(loaded: LoadedCheckpoint) -> list[dict[str, Any]]:
     return out
 
 
+# Tokens of a window: memory grows with their square.
+_LONGEST_SAMPLE = 256
+
+
 def sample(loaded: LoadedCheckpoint) -> torch.Tensor:
     """Fixed windows of symbols: this module's own text in the model's characters.
 
+    Its first 1024 characters fill the windows of a model that knows them all: while
+    they stay as they are, so do the numbers on the sample.
+
     Returns:
-        Symbol numbers, shape (windows, context).
+        Symbol numbers, shape (windows, context), of 256 at most.
     """
     import torch
 
     known = set(loaded.vocabulary.characters)
     text = "".join(c for c in Path(__file__).read_text("utf-8") if c in known)
-    context = loaded.config.context
+    context = min(loaded.config.context, _LONGEST_SAMPLE)
     symbols = loaded.vocabulary.encode(text or loaded.vocabulary.characters)
     whole = np.resize(symbols, _SAMPLE_WINDOWS * context).astype(np.int64)
     return torch.from_numpy(whole.reshape(_SAMPLE_WINDOWS, context))
@@ -114,20 +122,54 @@ def plot_coupling_functions(
         coordinates: Which coordinates.
 
     Raises:
-        RequestError: no layer couples phases, or a coordinate does not exist.
+        RequestError: no layer couples phases, a coordinate does not exist, or the
+            file's name does not end in .svg.
     """
     from oscc.files import write_atomic
     from oscc.pages.svg import svg_file
 
-    if not layers:
-        raise RequestError("This family has no coupling functions to draw.")
-    width = len(layers[0]["drift_rad"])
-    for j in coordinates:
-        if not 0 <= j < width:
-            raise RequestError(f"Coordinate {j} does not exist; there are {width}.")
+    require_svg(path)
+    require_coordinates(layers, coordinates)
     size = 3.6 * len(layers[0]["routes"]), 2.4 * len(layers)
     text = svg_file(lambda f: _draw(f, layers, coordinates), size, "coupling")
     write_atomic(path, text)
+
+
+def require_svg(path: Path) -> None:
+    """Refuse a picture's name that promises another format than it would hold.
+
+    Raises:
+        RequestError: the name does not end in .svg.
+    """
+    if path.suffix.lower() != ".svg":
+        raise RequestError(
+            f"--plot writes SVG, but `{path}` does not end in .svg. "
+            "Choose a name that does."
+        )
+
+
+def require_coordinates(
+    layers: Sequence[dict[str, Any]], coordinates: Sequence[int]
+) -> None:
+    """Refuse coordinates that the layers do not have.
+
+    Args:
+        layers: What `coupling_layers` returned.
+        coordinates: Which coordinates.
+
+    Raises:
+        RequestError: no layer couples phases, or a coordinate does not exist.
+    """
+    if not layers:
+        raise RequestError(
+            "This family has no coupling functions. Leave out --plot and --coordinates."
+        )
+    width = len(layers[0]["drift_rad"])
+    for j in coordinates:
+        if not 0 <= j < width:
+            raise RequestError(
+                f"Coordinate {j} does not exist; there are {width}, 0 to {width - 1}."
+            )
 
 
 def _draw(
@@ -189,6 +231,11 @@ def _layer(number: int, layer: PhaseLayer, state: LayerState) -> dict[str, Any]:
         "sharpness": layer.score.sharpness.tolist(),
         "gates": {"query": _spread(reading), "key": _spread(read)},
         **_strengths(state),
+        "by_coordinate": {
+            "query_gate": _spread_by_coordinate(reading),
+            "key_gate": _spread_by_coordinate(read),
+            **_strengths_by_coordinate(state),
+        },
     }
 
 
@@ -199,19 +246,38 @@ def _modes(layer: PhaseLayer, state: LayerState) -> dict[str, Any]:
         "out_modulus": _spread(out[0].hypot(out[1])),  # type: ignore[index]
         "pin_modulus": _spread(pin[0].hypot(pin[1])),  # type: ignore[index]
         **_strengths(state),
+        "by_coordinate": _strengths_by_coordinate(state),
     }
 
 
 def _strengths(state: LayerState) -> dict[str, Any]:
-    drive = state.gain.abs() * state.a.hypot(state.b).sum(0)
     negative = float((state.gain < 0).double().mean())
     return {
         "gain_rad": {**_spread(state.gain), "negative_share": negative},
-        "drive_rad": _spread(drive),
+        "drive_rad": _spread(_drive(state)),
     }
+
+
+def _strengths_by_coordinate(state: LayerState) -> dict[str, Any]:
+    negative = (state.gain < 0).double().flatten(0, -2).mean(0).tolist()
+    return {
+        "gain_rad": {**_spread_by_coordinate(state.gain), "negative_share": negative},
+        "drive_rad": _spread_by_coordinate(_drive(state)),
+    }
+
+
+def _drive(state: LayerState) -> torch.Tensor:
+    return state.gain.abs() * state.a.hypot(state.b).sum(0)
 
 
 def _spread(values: torch.Tensor) -> dict[str, float]:
     flat = values.detach().double().numpy().ravel()
     levels = np.quantile(flat, list(_QUANTILES.values()))
     return dict(zip(_QUANTILES, (float(x) for x in levels), strict=True))
+
+
+def _spread_by_coordinate(values: torch.Tensor) -> dict[str, list[float]]:
+    """Quantiles over all but the last axis, which are the coordinates."""
+    rows = values.detach().double().flatten(0, -2).numpy()
+    levels = np.quantile(rows, list(_QUANTILES.values()), axis=0)
+    return dict(zip(_QUANTILES, levels.tolist(), strict=True))

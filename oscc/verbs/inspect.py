@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from oscc.errors import RequestError
 from oscc.ir.program import Program
 from oscc.ir.stage import Stage
@@ -41,6 +39,8 @@ def inspect(
         return inspect_build(path, pair)
     if pair is not None:
         raise RequestError("--pair looks into a build folder, not into a checkpoint.")
+    from oscc.verbs.inspect_checkpoint import inspect_checkpoint
+
     return inspect_checkpoint(path, key, model_config)
 
 
@@ -182,40 +182,3 @@ def _terms(
                     }
                 )
     return rows
-
-
-def inspect_checkpoint(
-    path: Path,
-    key: str | None = None,
-    model_config: Mapping[str, Any] | None = None,
-) -> dict[str, Any]:
-    """Configuration, tensors, coupling functions and what is lowered of a checkpoint.
-
-    Raises:
-        RequestError: it cannot be read.
-    """
-    from oscc.checkpoint import load_checkpoint
-    from oscc.lower import LOWERINGS
-    from oscc.verbs.coupling_function import coupling_layers
-
-    loaded = load_checkpoint(path, key=key, model_config=model_config)
-    state = loaded.model.state_dict()
-    return {
-        "format": "oscc.inspect/1",
-        "kind": "checkpoint",
-        "digest": loaded.digest,
-        "family": loaded.config.family,
-        "update": loaded.config.update,
-        "can_be_lowered": loaded.config.family in LOWERINGS
-        and loaded.config.values == "phases",
-        "coupling": coupling_layers(loaded),
-        "parameters": int(sum(tensor.numel() for tensor in state.values())),
-        "tensors": {name: list(tensor.shape) for name, tensor in state.items()},
-        "characters": loaded.vocabulary.characters,
-        "symbols_are": loaded.vocabulary.unit,
-        "notes": list(loaded.notes),
-        "largest_tensor_value": {
-            name: float(np.abs(tensor.double().numpy()).max())
-            for name, tensor in state.items()
-        },
-    }

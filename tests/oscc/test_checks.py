@@ -55,6 +55,16 @@ def test_what_is_not_finite_is_counted_and_placed(bad: float) -> None:
     require_finite("weight", np.zeros((2, 0)))
 
 
+def test_nan_and_infinite_values_are_counted_apart() -> None:
+    array = np.array([1.0, np.inf, np.nan, -np.inf, np.inf, np.inf])
+    with pytest.raises(RequestError) as caught:
+        require_finite("weight", array)
+    assert str(caught.value) == (
+        "Argument `weight` holds 1 NaN, first at (2,); 4 infinite values, first at "
+        "(1,), (3,), (4,)."
+    )
+
+
 @pytest.mark.parametrize("bad", [0.0, -1.0, np.nan, np.inf])
 def test_positive(bad: float) -> None:
     require_positive("C", 1e-30, unit="F")

@@ -183,6 +183,43 @@ def test_a_hostile_header_is_refused(header: bytes) -> None:
         tensors.decode(data, where="x")
 
 
+def typed(kind: str, shape: list[int], body: bytes) -> bytes:
+    """A file of one tensor `x`, written by the description of the format."""
+    entry = {"dtype": kind, "shape": shape, "data_offsets": [0, len(body)]}
+    header = json.dumps({"x": entry}).encode()
+    return struct.pack("<Q", len(header)) + header + body
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "values"),
+    [
+        ("I16", struct.pack("<2h", -3, 300), [-3, 300]),
+        ("I8", struct.pack("<2b", -3, 3), [-3, 3]),
+        ("U16", struct.pack("<2H", 65535, 1), [65535, 1]),
+        ("U32", struct.pack("<2I", 2**32 - 1, 1), [2**32 - 1, 1]),
+        ("U64", struct.pack("<2Q", 2**64 - 1, 1), [2**64 - 1, 1]),
+        ("F16", struct.pack("<2e", 0.5, -2), [0.5, -2.0]),
+        ("BF16", bytes([0x80, 0x3F, 0x20, 0xC0]), [1.0, -2.5]),
+        ("C64", struct.pack("<4f", 1, 2, 3, -4), [1 + 2j, 3 - 4j]),
+    ],
+)
+def test_every_element_type_that_numpy_has_is_read(
+    kind: str, body: bytes, values: list[float]
+) -> None:
+    assert tensors.decode(typed(kind, [2], body), where="x")[0]["x"].tolist() == values
+
+
+@pytest.mark.parametrize("kind", ["F8_E4M3", "F8_E5M2"])
+def test_an_element_type_that_is_not_read_is_named_with_its_tensor(kind: str) -> None:
+    data = typed(kind, [2, 1], bytes(2))
+    with pytest.raises(RequestError) as caught:
+        tensors.decode(data, where="c.safetensors")
+    assert f"tensor `x` (2, 1) holds {kind}, an element type that is not" in str(
+        caught.value
+    )
+    assert tensors.decode_known(data, where="x")[2] == {"x": (kind, (2, 1))}
+
+
 def test_a_header_that_claims_too_much_is_refused_at_once() -> None:
     with pytest.raises(RequestError, match="cut off"):
         tensors.decode(struct.pack("<Q", 2**63) + b"{}", where="x")

@@ -150,7 +150,11 @@ def test_lock_phase_and_period_by_stepping_and_by_formula() -> None:
 def test_what_cannot_be_lowered_is_a_note(call: Call) -> None:
     found = call("doctor", ROOT / "checkpoints" / "transformer.safetensors")
     assert found.status == 0
-    assert "note  Family `transformer` cannot be lowered yet" in found.out
+    for number in (0, 1):
+        assert (
+            f"note  layer {number}: cannot be lowered attention; on the h" in found.out
+        )
+    assert "Family `transformer` cannot be lowered yet" in found.out
 
 
 def test_a_missing_card_is_not_one_to_correct(call: Call, tmp_path: Path) -> None:

@@ -43,12 +43,12 @@ def make(**changes: Any) -> Coupling:
         ),
         (
             {"gamma": np.array([[1, 1, 1, 1], [1, np.nan, np.nan, 1]])},
-            "route present: Argument `gamma` holds 2 NaN, first at (1, 1).",
+            "route present: Argument `gamma` holds 2 NaN, first at (1, 1), (1, 2).",
         ),
         (
             {"weights": np.full((2, 3, 3), np.inf)},
             "route present: Argument `weights` holds 18 infinite values, "
-            "first at (0, 0, 0).",
+            "first at (0, 0, 0), (0, 0, 1), (0, 0, 2).",
         ),
         (
             {"harmonics": np.array([0, 1])},

@@ -45,7 +45,7 @@ def refused(**changes: Any) -> str:
         (
             {"phi0_rad": np.full((3, 4), np.nan)},
             "stage layer.0.coupling: Argument `phi0_rad` holds 12 NaN, "
-            "first at (0, 0).",
+            "first at (0, 0), (0, 1), (0, 2).",
         ),
         (
             {"update": "euler"},

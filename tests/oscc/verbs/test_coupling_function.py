@@ -19,6 +19,8 @@ from oscc.verbs.coupling_function import (
     sample,
 )
 
+ROOT = Path(__file__).parents[3]
+
 
 def test_the_function_read_is_the_pull_of_one_source_on_one_target():
     loaded = tiny_checkpoint("fsn", harmonics=3)
@@ -68,6 +70,46 @@ def test_modes_and_families_without_phases():
     assert coupling_layers(loaded) == []
 
 
+@pytest.mark.parametrize("family", ["fsn", "fsn-mf"])
+def test_gates_and_gains_by_coordinate(family):
+    """Against the states of the model, sorted by hand."""
+    loaded = tiny_checkpoint(family, layers=2, modes=4, context=5)
+    layers, kept = coupling_layers(loaded), []
+    model = loaded.model
+    with torch.no_grad():
+        model(sample(loaded), lambda _, state: kept.append(state) or model_step(state))
+    steps = len(kept) // 2
+    for number, layer in enumerate(layers):
+        for part, state in zip(
+            (layer, layer.get("modes")), kept[number * steps :], strict=False
+        ):
+            if part is None:
+                continue
+            found = part["by_coordinate"]["gain_rad"]
+            for j in range(4):
+                gains = sorted(state.gain[:, :, j].flatten().tolist())  # 20 numbers
+                assert found["min"][j] == pytest.approx(gains[0], abs=1e-6)
+                assert found["max"][j] == pytest.approx(gains[-1], abs=1e-6)
+                middle = (gains[9] + gains[10]) / 2
+                assert found["p50"][j] == pytest.approx(middle, abs=1e-6)
+                share = sum(gain < 0 for gain in gains) / 20
+                assert found["negative_share"][j] == pytest.approx(share)
+        gates = layer["by_coordinate"]["query_gate"]
+        assert len(gates["p5"]) == 4
+        assert min(gates["min"]) == pytest.approx(layer["gates"]["query"]["min"])
+        assert max(gates["max"]) == pytest.approx(layer["gates"]["query"]["max"])
+
+
+def model_step(state):
+    from oscc.models.flow_training import flow_increment
+
+    return state.theta + flow_increment(state.a, state.b, state.gain)
+
+
+def test_the_sample_of_a_model_of_a_long_context_is_short():
+    assert sample(tiny_checkpoint("fsn", context=10**9)).shape == (4, 256)
+
+
 def test_plot_and_its_refusals(tmp_path):
     layers = coupling_layers(tiny_checkpoint("fsn"))
     path = tmp_path / "h.svg"
@@ -80,6 +122,9 @@ def test_plot_and_its_refusals(tmp_path):
         plot_coupling_functions(layers, path, [4])
     with pytest.raises(RequestError, match="no coupling functions"):
         plot_coupling_functions([], path, [0])
+    with pytest.raises(RequestError, match=r"h\.png` does not end in \.svg"):
+        plot_coupling_functions(layers, tmp_path / "h.png", [0])
+    assert not (tmp_path / "h.png").exists()
 
 
 def test_the_command_line_prints_and_draws(tmp_path, capsys):
@@ -96,3 +141,53 @@ def test_the_command_line_prints_and_draws(tmp_path, capsys):
     wrong = ["inspect", str(checkpoint), "--plot", str(picture), "--coordinates", "a"]
     assert main(wrong) == 2
     assert "--coordinates must be numbers" in capsys.readouterr().err
+
+
+def shown_rows(out):
+    """Rows of the tables by coordinate: those that begin with its number."""
+    rows = [line.split() for line in out.splitlines()]
+    return [row for row in rows if row and row[0].isdigit()]
+
+
+def test_a_table_by_coordinate(tmp_path, capsys):
+    checkpoint = write_checkpoint(tmp_path / "c.safetensors", "fsn", k=6, layers=2)
+    assert main(["inspect", str(checkpoint)]) == 0
+    out = capsys.readouterr().out
+    assert [row[0] for row in shown_rows(out)] == ["0", "1", "2", "3"] * 2
+    assert main(["inspect", str(checkpoint), "--coordinates", "5,1"]) == 0
+    out = capsys.readouterr().out
+    rows = shown_rows(out)
+    assert [row[0] for row in rows] == ["5", "1"] * 2
+    assert main(["inspect", str(checkpoint), "--json"]) == 0
+    content = json.loads(capsys.readouterr().out)
+    first = content["coupling"][0]
+    gamma = first["routes"]["successor"]["gamma"][1][5]
+    alpha = first["routes"]["successor"]["alpha_rad"][1][5]
+    assert f"{gamma:.3g}, {alpha:.3g}" in " ".join(rows[0])
+    assert f"{first['drift_rad'][5]:.3g}" == rows[0][1]
+    gain = first["by_coordinate"]["gain_rad"]
+    assert f"{gain['p5'][5]:.3g}, {gain['p50'][5]:.3g}, {gain['p95'][5]:.3g}" in (
+        " ".join(rows[0])
+    )
+    assert main(["inspect", str(checkpoint), "--coordinates", "all"]) == 0
+    out = capsys.readouterr().out
+    assert [row[0] for row in shown_rows(out)] == [*"012345"] * 2
+
+
+@pytest.mark.parametrize("plot", [False, True])
+def test_coordinates_that_are_not_there(tmp_path, capsys, plot):
+    checkpoint = write_checkpoint(tmp_path / "c.safetensors", "kuramoto", k=2, heads=1)
+    picture = ["--plot", str(tmp_path / "h.svg")] if plot else []
+    assert main(["inspect", str(checkpoint), *picture]) == 0  # fewer than four
+    for coordinates in ("99", "0,2"):
+        wrong = ["inspect", str(checkpoint), "--coordinates", coordinates, *picture]
+        assert main(wrong) == 2
+        assert "does not exist; there are 2, 0 to 1" in capsys.readouterr().err
+    for other in (["--cards"], [str(ROOT / "checkpoints" / "transformer.safetensors")]):
+        assert main(["inspect", *other, "--coordinates", "0"]) == 2
+        assert "coupling functions" in capsys.readouterr().err
+
+
+def test_a_picture_of_another_name_is_refused_before_anything_is_read(tmp_path, capsys):
+    assert main(["inspect", "nowhere.pt", "--plot", str(tmp_path / "p.png")]) == 2
+    assert "does not end in .svg" in capsys.readouterr().err

@@ -16,6 +16,7 @@ from oscc.verbs.compile import compile
 from oscc.verbs.inspect import inspect
 
 Models = dict[str, LoadedCheckpoint]
+ROOT = Path(__file__).parents[3]
 SIZES = ("family", "update", "k", "layers", "heads", "hidden", "context", "bound")
 
 
@@ -103,6 +104,50 @@ def test_every_layer_and_every_host_operation_is_listed(build: Path) -> None:
     assert {"score", "value_gate", "feed_forward", "read_out"} <= set(listed)
     assert all(listed[name] > 0 for name in ("score", "feed_forward", "read_out"))
     assert 0 < found["coverage"]["share_on_oscillators"] < 1
+
+
+@pytest.mark.parametrize("name", ["fsn-flow", "fsn-mf-flow", "ssa-trainable"])
+def test_every_part_of_a_checkpoint_is_listed_by_layer(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Case A15: every tensor belongs to one part, and every part has its place."""
+    path = ROOT / "checkpoints" / f"{name}.safetensors"
+    found = inspect(path)
+    places = [*(one["parts"] for one in found["layers"]), found["outside"]]
+    listed = [name for parts in places for part in parts for name in part["tensors"]]
+    assert sorted(listed) == sorted(found["tensors"])
+    assert [one["layer"] for one in found["layers"]] == [0, 1]
+    for one in found["layers"]:
+        where = {part["where"] for part in one["parts"]}
+        assert where == {"host", "oscillators" if not found["refusal"] else "refused"}
+    assert found["can_be_lowered"] == (not found["refusal"])
+    assert main(["inspect", str(path)]) == 0
+    out = capsys.readouterr().out
+    for one in found["layers"]:
+        (line,) = [
+            line
+            for line in out.splitlines()
+            if line.startswith(f"layer {one['layer']}") and "on the host" in line
+        ]
+        assert all(part["part"] in line for part in one["parts"])
+
+
+@pytest.mark.parametrize("verb", ["inspect", "doctor"])
+def test_the_key_that_is_advised_can_be_given(
+    models: Models, tmp_path: Path, capsys: pytest.CaptureFixture[str], verb: str
+) -> None:
+    model = models["fsn-flow"]
+    state = dict(model.model.state_dict())
+    path, config = tmp_path / "two.pt", tmp_path / "m.yaml"
+    torch.save({"model": state, "ema": {k: v * 2 for k, v in state.items()}}, path)
+    lines = [f"  {name}: {value}" for name, value in section(model).items()]
+    config.write_text("\n".join(["model:", *lines, ""]), encoding="utf-8")
+    call = [verb, str(path), "--config", str(config)]
+    assert main(call) == 2
+    seen = capsys.readouterr()
+    assert "--key model" in seen.out + seen.err
+    assert main([*call, "--key", "ema"]) == 0
+    assert "weights found under `ema`" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
