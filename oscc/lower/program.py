@@ -13,6 +13,7 @@ from oscc.errors import RequestError
 from oscc.ir.coupling import Coupling
 from oscc.ir.program import Program
 from oscc.ir.stage import Stage
+from oscc.lower.decode import last_token
 from oscc.lower.host import host_operations
 
 if TYPE_CHECKING:
@@ -112,7 +113,8 @@ def lower(
     """Program of a traced input: a stage a layer, host operations, device card.
 
     Args:
-        trace: What the digital model did on the input.
+        trace: What the digital model did on the input; of mode `decode` the program
+            computes its last token alone.
         device: Content of a device card.
         update: None takes the one that matches the training; the other is allowed,
             and named in the program's notes.
@@ -136,13 +138,15 @@ def lower(
         )
         for number in chosen
     )
+    if trace.mode == "decode":
+        stages = tuple(last_token(stage) for stage in stages)
     return Program(
         family=trace.family,
         stages=stages,
         host_operations=host_operations(trace),
         device=device,
         tokens=trace.tokens,
-        notes=_notes(stages),
+        notes=(*_notes(stages), *_decode_note(trace)),
         **settings,
     )
 
@@ -165,6 +169,18 @@ def chosen_layers(count: int, layers: Collection[int] | None) -> tuple[int, ...]
                 f"Layer {number} does not exist; the model has layers 0 to {count - 1}."
             )
     return tuple(sorted(set(layers)))
+
+
+def _decode_note(trace: Trace) -> tuple[str, ...]:
+    """What a program of one token is, and what it takes for granted."""
+    last = trace.tokens.size - 1
+    if trace.mode != "decode" or not last:
+        return ()
+    return (
+        f"Decode: this program computes token {last} alone, the newest; the sources "
+        f"are the bank of tokens 0 to {last}, whose phases are the digital layers' "
+        "own, and the host is counted with cached keys.",
+    )
 
 
 def _notes(stages: tuple[Stage, ...]) -> tuple[str, ...]:

@@ -31,6 +31,8 @@ class CompileRequest:
         periods: P; None chooses it for the accuracy.
         accuracy_mrad: Wanted rms phase error of a stage [mrad].
         layers: Layers to lower; None takes all.
+        mode: `prefill` computes every token of the text; `decode` the last one alone,
+            from the held bank of all tokens.
         max_tokens: Keep the first tokens of a longer text.
         deck_targets: Targets a layer that are sampled for decks.
         unknown: `error` or `other`, for characters outside the vocabulary.
@@ -47,6 +49,7 @@ class CompileRequest:
     periods: int | None = None
     accuracy_mrad: float = 10.0
     layers: Collection[int] | None = None
+    mode: str = "prefill"
     max_tokens: int | None = None
     deck_targets: int = 8
     unknown: str = "error"
@@ -95,8 +98,9 @@ def build_program(
 
     _require_supported(request)
     card = load_card(request.device)
+    tokens = input_tokens(model, text, request)
     program = lower(
-        trace(model.model, input_tokens(model, text, request)),
+        trace(model.model, tokens, mode=request.mode),
         card_to_mapping(card),
         update=request.update,
         layers=request.layers,

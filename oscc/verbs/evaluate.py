@@ -99,6 +99,10 @@ def evaluate(
         raise RequestError(
             f"evaluate runs {' or '.join(ENGINES)} in the loop, not `{engine}`."
         )
+    if options.request.mode != "prefill":
+        raise RequestError(
+            "evaluate computes every token of its windows; ask for mode `prefill`."
+        )
     training, held_out, corpus = _symbols(model, text, options)
     loop = _Loop(model, engine, options)
     if engine == "circuit":
