@@ -25,7 +25,8 @@ LOWERINGS = {
     "fsn-no-phase": "oscc.lower.fsn:couplings",
 }
 
-_MATCHING = {"flow": "flow", "euler": "probe"}
+MATCHING = {"flow": "flow", "euler": "probe"}
+"""What the hardware runs for what a layer was trained with."""
 
 
 Lowering = Callable[["LayerTrace", str], tuple[Coupling, ...]]
@@ -86,7 +87,7 @@ def lower_layer(
     Raises:
         RequestError: the family cannot be lowered, or the layer breaks a law of the IR.
     """
-    require_choice("model_update", model_update, tuple(_MATCHING))
+    require_choice("model_update", model_update, tuple(MATCHING))
     return Stage(
         name=f"layer.{number}.coupling",
         theta_rad=layer.theta_rad,
@@ -95,7 +96,7 @@ def lower_layer(
         detuning_rad=np.zeros_like(layer.theta_rad),
         couplings=_lowering(family)(layer, successor),
         digital_rad=layer.next_rad,
-        update=update or _MATCHING[model_update],
+        update=update or MATCHING[model_update],
         model_update=model_update,
         **settings,
     )
@@ -146,7 +147,7 @@ def lower(
         host_operations=host_operations(trace),
         device=device,
         tokens=trace.tokens,
-        notes=(*_notes(stages), *_decode_note(trace)),
+        notes=(*changed_update(stages), *_decode_note(trace)),
         **settings,
     )
 
@@ -183,8 +184,9 @@ def _decode_note(trace: Trace) -> tuple[str, ...]:
     )
 
 
-def _notes(stages: tuple[Stage, ...]) -> tuple[str, ...]:
-    changed = [s for s in stages if _MATCHING[s.model_update] != s.update]
+def changed_update(stages: tuple[Stage, ...]) -> tuple[str, ...]:
+    """Note where the hardware runs another update than the layers were trained with."""
+    changed = [s for s in stages if MATCHING[s.model_update] != s.update]
     if not changed:
         return ()
     first = changed[0]

@@ -96,7 +96,7 @@ def build_program(
     from oscc.lower import lower
     from oscc.trace import trace
 
-    _require_supported(request)
+    require_supported(request)
     card = load_card(request.device)
     tokens = input_tokens(model, text, request)
     program = lower(
@@ -140,7 +140,12 @@ def pass_options(card: Card, request: CompileRequest) -> Any:
     )
 
 
-def _require_supported(request: CompileRequest) -> None:
+def require_supported(request: CompileRequest) -> None:
+    """Refuse what no program can be made of.
+
+    Raises:
+        RequestError: a coupler, a fidelity or a number that cannot be used.
+    """
     if request.coupler != "shaped":
         raise RequestError(
             f"Coupler `{request.coupler}` is not available yet; use `shaped`."

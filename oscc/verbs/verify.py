@@ -11,7 +11,7 @@ from oscc.arrays import FloatArray
 from oscc.build import BuildFolder
 from oscc.checks import nearest
 from oscc.errors import OsccError, RequestError, ToolError, UndecidedError
-from oscc.ir.interpret import interpret
+from oscc.ir.interpret import run as interpret_all
 from oscc.ir.program import Program
 from oscc.ir.stage import Stage
 from oscc.ladder.convergence import Convergence, gate, run_twice
@@ -338,8 +338,7 @@ def _from_folder(
     if seen is not None and _complete(seen, program, options):
         return seen
     if engine == "ir":
-        arrays = {f"{s.name}.phase": interpret(s) for s in program.stages}
-        return Observables("ir", program.digest(), arrays, {})
+        return interpret_all(program)
     return simulate_into(folder, program, engine, _simulation(engine, options))
 
 
