@@ -2,9 +2,11 @@
 
 Compiles seeded pieces of held-out library text, 1 to 64 characters long, at 10 mrad and
 judges level circuit on every target. Short texts are the hard case: few targets, so
-that one start next to a repeller decides. Writes benchmarks/results/short_texts.json.
+that one start next to a repeller decides. Writes benchmarks/results/short_texts.json,
+or, with `--mode decode`, which has targets of the last token alone, the file
+short_texts_decode.json.
 
-    python benchmarks/short_texts.py [--pieces N]
+    python benchmarks/short_texts.py [--pieces N] [--mode decode]
 """
 
 from __future__ import annotations
@@ -38,9 +40,11 @@ def pieces(model: LoadedCheckpoint, symbols: Symbols, count: int) -> list[str]:
     return [model.vocabulary.decode(piece) for piece in known]
 
 
-def judged(model: LoadedCheckpoint, text: str) -> tuple[bool, float, int, float]:
+def judged(
+    model: LoadedCheckpoint, text: str, mode: str = "prefill"
+) -> tuple[bool, float, int, float]:
     """Whether level circuit passed, its rms, slips, and mean periods of a stage."""
-    program = compile(model, text, unknown="other")
+    program = compile(model, text, unknown="other", mode=mode)
     level = verify(program, options=CIRCUIT).levels[0]
     periods = float(np.mean([total_periods(stage) for stage in program.stages]))
     return bool(level.passed), float(level.rms_rad or 0.0), level.slips, periods
@@ -50,12 +54,14 @@ def main() -> None:
     """Judge every piece, print a line a checkpoint, write the results."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--pieces", type=int, default=100)
+    parser.add_argument("--mode", choices=("prefill", "decode"), default="prefill")
     given = parser.parse_args()
     held_out = standard_library().held_out
     results: dict[str, Any] = {}
     for name in CHECKPOINTS:
         model = load_checkpoint(ROOT / "checkpoints" / f"{name}.safetensors")
-        rows = [judged(model, text) for text in pieces(model, held_out, given.pieces)]
+        texts = pieces(model, held_out, given.pieces)
+        rows = [judged(model, text, given.mode) for text in texts]
         passed, rms, slips, periods = zip(*rows, strict=True)
         results[name] = seen = {
             "pieces": len(rows),
@@ -72,7 +78,8 @@ def main() -> None:
             flush=True,
         )
     content = {"format": "oscc.benchmark/1", "accuracy_mrad": 10, "results": results}
-    target = ROOT / "benchmarks" / "results" / "short_texts.json"
+    suffix = "" if given.mode == "prefill" else f"_{given.mode}"
+    target = ROOT / "benchmarks" / "results" / f"short_texts{suffix}.json"
     write_atomic(target, dump_json(content))
 
 

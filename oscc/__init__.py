@@ -21,15 +21,18 @@ if TYPE_CHECKING:
     from oscc.checkpoint import load_checkpoint as load
     from oscc.errors import OsccError, RequestError, ToolError, UndecidedError
     from oscc.ir.coupling import Coupling
+    from oscc.ir.edges import Edges
     from oscc.ir.program import Program
     from oscc.ir.stage import Stage
     from oscc.ladder.verdict import Verdict
+    from oscc.lower.own import PhaseCoupling, stage_from
     from oscc.observables import Observables
     from oscc.verbs.compile import CompileRequest, compile
     from oscc.verbs.doctor import Diagnosis, doctor
     from oscc.verbs.energy import energy
     from oscc.verbs.evaluate import EvaluateOptions, evaluate
     from oscc.verbs.inspect import inspect
+    from oscc.verbs.own_layers import program_from_layers
     from oscc.verbs.report import report_folder as report
     from oscc.verbs.simulate import SimulateOptions, simulate
     from oscc.verbs.train import TrainResult, train
@@ -40,11 +43,13 @@ _PLACES = {
     "CompileRequest": "oscc.verbs.compile:CompileRequest",
     "Coupling": "oscc.ir.coupling:Coupling",
     "Diagnosis": "oscc.verbs.doctor:Diagnosis",
+    "Edges": "oscc.ir.edges:Edges",
     "EnergyAccount": "oscc.account:EnergyAccount",
     "EvaluateOptions": "oscc.verbs.evaluate:EvaluateOptions",
     "LoadedCheckpoint": "oscc.checkpoint:LoadedCheckpoint",
     "Observables": "oscc.observables:Observables",
     "OsccError": "oscc.errors:OsccError",
+    "PhaseCoupling": "oscc.lower.own:PhaseCoupling",
     "Program": "oscc.ir.program:Program",
     "RequestError": "oscc.errors:RequestError",
     "SimulateOptions": "oscc.verbs.simulate:SimulateOptions",
@@ -61,8 +66,10 @@ _PLACES = {
     "evaluate": "oscc.verbs.evaluate:evaluate",
     "inspect": "oscc.verbs.inspect:inspect",
     "load": "oscc.checkpoint:load_checkpoint",
+    "program_from_layers": "oscc.verbs.own_layers:program_from_layers",
     "report": "oscc.verbs.report:report_folder",
     "simulate": "oscc.verbs.simulate:simulate",
+    "stage_from": "oscc.lower.own:stage_from",
     "train": "oscc.verbs.train:train",
     "verify": "oscc.verbs.verify:verify",
 }
@@ -71,11 +78,13 @@ __all__ = [
     "CompileRequest",
     "Coupling",
     "Diagnosis",
+    "Edges",
     "EnergyAccount",
     "EvaluateOptions",
     "LoadedCheckpoint",
     "Observables",
     "OsccError",
+    "PhaseCoupling",
     "Program",
     "RequestError",
     "SimulateOptions",
@@ -92,8 +101,10 @@ __all__ = [
     "evaluate",
     "inspect",
     "load",
+    "program_from_layers",
     "report",
     "simulate",
+    "stage_from",
     "train",
     "verify",
 ]

@@ -78,11 +78,19 @@ class Observables:
             return int(self.arrays[name].size)
         return int(self.phase(stage).size)
 
-    def index(self, stage: str, shape: tuple[int, ...]) -> IntArray:
-        """Token and coordinate of each simulated target, shape (M, 2)."""
+    def index(self, stage: str, shape: tuple[int, ...], first: int = 0) -> IntArray:
+        """Token and coordinate of each simulated target, shape (M, 2).
+
+        Args:
+            stage: Name of the stage.
+            shape: Tokens and coordinates of its targets.
+            first: Token of its first targets.
+        """
         if f"{stage}.index" in self.arrays:
             return np.asarray(self.arrays[f"{stage}.index"], dtype=np.int64)
-        return np.stack(np.unravel_index(np.arange(int(np.prod(shape))), shape), 1)
+        places = np.unravel_index(np.arange(int(np.prod(shape))), shape)
+        every: IntArray = np.stack(places, 1) + np.array([first, 0])
+        return every
 
     def _array(self, name: str) -> npt.NDArray[Any]:
         if name not in self.arrays:

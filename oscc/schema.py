@@ -38,6 +38,7 @@ class Compile(_Section, frozen=True):
     periods: Count | None = None
     accuracy_mrad: Positive = 10.0
     layers: tuple[Natural, ...] | None = None
+    mode: Literal["prefill", "decode"] = "prefill"
     max_tokens: Count | None = None
     deck_targets: Count = 8
     unknown: Literal["error", "other"] = "error"
@@ -77,7 +78,7 @@ class Verify(_Section, frozen=True):
 class Energy(_Section, frozen=True):
     """Assumed figures of the energy account, by name; the account knows the names."""
 
-    assumptions: dict[str, Positive] = {}
+    assumptions: dict[str, NotNegative] = {}
 
 
 class Evaluate(_Section, frozen=True):

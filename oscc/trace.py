@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from oscc.arrays import FloatArray, IntArray, frozen
-from oscc.checks import require_shape
+from oscc.checks import require_choice, require_shape
 from oscc.errors import RequestError
 from oscc.models.flow import exact_increment
 
@@ -37,7 +37,8 @@ class LayerTrace:
     `harmonics` [N]; `present_*`, `successor_*` [N,K]: strength and frustration of
     the pair coefficients of both routes (None without a successor route).
     `next_rad` [T,K]: unwrapped phases right after the step, by the model's update.
-    `operations`: multiply-accumulates and other counts of the host in this layer.
+    `operations`: multiply-accumulates and other counts of the host in this layer, for
+    all tokens but where a trace says otherwise.
     """
 
     name: str
@@ -58,7 +59,9 @@ class Trace:
     """A model on one input: `tokens` [T], `layers`, `logits` [T,V].
 
     `successor` says what becomes of the weight that meets no successor (`dropped` or
-    `renormalised`); `operations` counts the host outside the layers.
+    `renormalised`); `operations` counts the host outside the layers. `mode` says what
+    all operations are counted for: the whole input (`prefill`), or its last token, the
+    keys and phases of the others being at hand (`decode`).
     """
 
     family: str
@@ -69,7 +72,11 @@ class Trace:
     logits: FloatArray
     operations: Mapping[str, int]
     config: Mapping[str, Any]
+    mode: str = "prefill"
 
+
+MODES = ("prefill", "decode")
+"""What a program computes: every token of the input, or the last one alone."""
 
 # A sum of 128 weighted phasors of size 1 is rounded by less than this many eps.
 _ROUNDING = 64.0
@@ -78,19 +85,21 @@ Coupling = Callable[[int, LayerTrace], npt.NDArray[np.float64]]
 """Layer index and the layer's trace on one window -> phases after the step, [T,K]."""
 
 
-def trace(model: Model, tokens: npt.ArrayLike) -> Trace:
+def trace(model: Model, tokens: npt.ArrayLike, *, mode: str = "prefill") -> Trace:
     """Run a model on one input in float64 and keep every coupling step.
 
     Args:
         model: A model of any family.
         tokens: Symbol numbers, shape (T,), 1 <= T <= context.
+        mode: What the operations of the host are counted for: all tokens, or with
+            `decode` the last one alone. The phases are those of all tokens in both.
 
     Returns:
         Read-only arrays.
 
     Raises:
         RequestError: the input is empty, too long, or has an unknown symbol; the
-            family has no lowering.
+            family has no lowering, or the mode is not known.
 
     Example:
         >>> from oscc.models.base import build_model
@@ -105,19 +114,23 @@ def trace(model: Model, tokens: npt.ArrayLike) -> Trace:
         kept.append(layer)
         return layer.next_rad
 
+    require_choice("mode", mode, MODES)
     symbols = np.asarray(tokens, np.int64)
     require_shape("tokens", symbols, (-1,), axes="(tokens,)")
     logits = forward_with(model, symbols[None], keep)[0]
     config = model.config
+    first = 0 if mode == "prefill" else len(symbols) - 1
+    counted = _layer_operations(config, len(symbols), first)
     return Trace(
         config.family,
         config.update,
         config.successor,
         frozen(symbols, np.int64),
-        tuple(kept),
+        tuple(replace(layer, operations=counted) for layer in kept),
         frozen(logits),
-        _outer_operations(config, len(symbols)),
+        _outer_operations(config, len(symbols) - first),
         _as_mapping(config),
+        mode,
     )
 
 
@@ -282,13 +295,22 @@ def _layer_traces(
     ]
 
 
-def _layer_operations(config: ModelConfig, tokens: int) -> dict[str, int]:
+def _layer_operations(
+    config: ModelConfig, tokens: int, first: int = 0
+) -> dict[str, int]:
     """Counts of the host in one layer; multiply-accumulates but where said.
 
     The bound needs the direction at the start, so the host sums the whole field once:
     re and im of every harmonic and route, then its turn into the target's frame.
+
+    Args:
+        tokens: Tokens that are read.
+        first: First token that is computed; keys, cosines and sines of those before
+            it are at hand from their own steps.
     """
-    k, width, pairs = config.k, config.hidden, tokens * (tokens + 1) // 2
+    k, width = config.k, config.hidden
+    pairs = (tokens * (tokens + 1) - first * (first + 1)) // 2
+    tokens -= first
     routes = 1 if config.family == "kuramoto" else 2
     wide = 2 * k if config.feed_forward == "lift" else k
     gated = 2 * tokens * 2 * k * k if config.gates != "none" else 0

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from oscc.arrays import ComplexArray, FloatArray, IntArray
 from oscc.ir.plan import Dwell
 from oscc.phases import TURN
@@ -44,6 +46,12 @@ class ScalarProblem:
     substeps: int
     dwell_periods: int
     dwells: tuple[Dwell, ...]
+
+    @property
+    def grid(self) -> tuple[int, int]:
+        """Tokens and coordinates of the targets, (T, K)."""
+        tokens, coordinates = np.ptp(self.index, axis=0) + 1
+        return int(tokens), int(coordinates)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -65,14 +65,13 @@ def _listed_drive(stage: Stage) -> ComplexArray:
 
 def problem(stage: Stage) -> ScalarProblem:
     """The targets of one stage for the circuit engine."""
-    token, coordinate = np.divmod(np.arange(stage.targets), stage.grid[1])
     return ScalarProblem(
         stage=stage.name,
         harmonics=np.array(stage.harmonics, dtype=np.int64),
         drive=drive(stage),
         phi0_rad=stage.phi0_rad.ravel(),
         detuning_rad=stage.detuning_rad.ravel(),
-        index=np.stack([token, coordinate], axis=1),
+        index=stage.target_index,
         update=stage.update,
         probe_epsilon=stage.probe_epsilon,
         scheme=stage.scheme,

@@ -182,8 +182,9 @@ def _decks(
     for name, index in targets.items():
         stage = prepared.program.stage(name)
         plan = [d for d in dwells(stage) if d.run == 0 and d.substep == 0]
-        for token, coordinate in np.asarray(index, dtype=np.int64).tolist():
-            start = float(stage.phi0_rad[token, coordinate])
+        starts = stage.phi0_rad.ravel()[stage.rows_of(index)].tolist()
+        places = np.asarray(index, dtype=np.int64).tolist()
+        for (token, coordinate), start in zip(places, starts, strict=True):
             out += [
                 build_deck(
                     prepared,

@@ -55,14 +55,13 @@ def drive(stage: Stage) -> ComplexArray:
 
 def problem(stage: Stage) -> ScalarProblem:
     """The targets of one stage for the phase engine."""
-    index = np.stack(np.unravel_index(np.arange(stage.targets), stage.grid), axis=1)
     return ScalarProblem(
         stage=stage.name,
         harmonics=np.array(stage.harmonics, dtype=np.int64),
         drive=drive(stage),
         phi0_rad=stage.phi0_rad.ravel(),
         detuning_rad=stage.detuning_rad.ravel(),
-        index=index,
+        index=stage.target_index,
         update=stage.update,
         probe_epsilon=stage.probe_epsilon,
         scheme=stage.scheme,

@@ -94,35 +94,40 @@ def pull_of(
         target: Token and coordinate.
         period_s: Free period that carriers and gate are built on.
     """
-    token, coordinate = target
-    couplings, dwell_s = stage.factored, dwell.periods * period_s
-    gain = float(stage.gain_rad[token, coordinate]) * dwell.gain
+    coordinate, couplings = target[1], stage.factored
+    (row,), dwell_s = stage.rows_of([target]), dwell.periods * period_s
+    gain = float(stage.gain_rad.flat[row]) * dwell.gain
     routes = []
     for coupling in couplings:
         head = int(coupling.head_of_coordinate[coordinate])
-        row = coupling.weights[head, token]
-        source = np.flatnonzero(row)
+        received = coupling.weights[head, row // stage.grid[1]]
+        source = np.flatnonzero(received)
         coefficient = coupling.coefficients[:, coordinate]
         unit = unit_injection_A(card, coupling.harmonics, dwell_s) * gain * coefficient
         kept = np.flatnonzero(unit) if gain else np.arange(0)
         terms = RouteTerms(
-            coupling.route, source, row[source], coupling.harmonics[kept], unit[kept]
+            coupling.route,
+            source,
+            received[source],
+            coupling.harmonics[kept],
+            unit[kept],
         )
         routes.append(terms)
-    offset = float(stage.detuning_rad[token, coordinate]) * dwell.gain
+    offset = float(stage.detuning_rad.flat[row]) * dwell.gain
     direct = offset / (dwell_s * float(ppv_series(card, 0).real))
     return Pull(stage.theta_rad[:, coordinate], tuple(routes), direct)
 
 
 def largest_move_rad(stage: Stage, token: int, coordinate: int, dwell: Dwell) -> float:
     """Bound of the phase that a dwell can add: the sum of all pulls, [rad]."""
-    size = 0.0
+    (row,), size = stage.rows_of([(token, coordinate)]), 0.0
     for coupling in stage.factored:
         head = int(coupling.head_of_coordinate[coordinate])
-        row = float(np.abs(coupling.weights[head, token]).sum())
-        size += row * float(np.abs(coupling.gamma[:, coordinate]).sum())
-    size *= abs(float(stage.gain_rad[token, coordinate]))
-    size += abs(float(stage.detuning_rad[token, coordinate]))
+        received = coupling.weights[head, row // stage.grid[1]]
+        strength = float(np.abs(coupling.gamma[:, coordinate]).sum())
+        size += float(np.abs(received).sum()) * strength
+    size *= abs(float(stage.gain_rad.flat[row]))
+    size += abs(float(stage.detuning_rad.flat[row]))
     return size * abs(dwell.gain)
 
 
@@ -156,7 +161,6 @@ def build_deck(
     shared = program if isinstance(program, Prepared) else prepare(program)
     require_choice("fidelity", fidelity, FIDELITIES)
     place = shared.program.stage(stage)
-    _require_target(place, token, coordinate)
     given = _timing(shared.card, timing, dialect)
     pull = pull_of(shared.card, place, (token, coordinate), dwell, given.period_s)
     where = f"stage {stage} / target {token}/{coordinate}"
@@ -207,15 +211,6 @@ def deck_name(prepared: Prepared, deck: Deck, *, finer: bool = False) -> str:
     target = f"t{facts['token']}_k{facts['coordinate']}"
     dwell = f"r{facts['run']}_s{facts['substep']}_p{facts['periods']}"
     return f"{stem}_{target}_{dwell}{'_finer' if finer else ''}.cir"
-
-
-def _require_target(stage: Stage, token: int, coordinate: int) -> None:
-    tokens, coordinates = stage.grid
-    if not (0 <= token < tokens and 0 <= coordinate < coordinates):
-        raise RequestError(
-            f"stage {stage.name} has no target {token}/{coordinate}: it has {tokens} "
-            f"tokens of {coordinates} coordinates."
-        )
 
 
 def _require_injection(card: Card, pull: Pull, where: str) -> None:

@@ -1,4 +1,4 @@
-"""A tile of real cells from a program: one coordinate, its first tokens, one dwell."""
+"""A tile of real cells from a program: one coordinate, its first targets, one dwell."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class TileOptions:
     """How a tile is built.
 
     Args:
-        tokens: First tokens of the stage: that many sources and targets.
+        tokens: First target tokens of the stage; sources are all tokens up to them.
         quality: Q of every biquad.
         settle: Periods that the sources run before the gate opens.
         out_ohm: Output resistance of every weight, infinite for an ideal one.
@@ -76,22 +76,23 @@ def tile_spec(
     Raises:
         RequestError: no such coordinate, or targets that receive from other tokens.
     """
-    tokens = min(options.tokens, *stage.grid[:1], *stage.theta_rad.shape[:1])
+    rows = min(options.tokens, stage.grid[0])
+    tokens = min(stage.begins + rows, stage.theta_rad.shape[0])
     if not 0 <= coordinate < stage.grid[1]:
         raise RequestError(f"stage {stage.name} has no coordinate {coordinate}.")
     weights = {}
     for coupling in stage.factored:
         head = int(coupling.head_of_coordinate[coordinate])
-        if coupling.weights[head, :tokens, tokens:].any():
+        if coupling.weights[head, :rows, tokens:].any():
             raise RequestError(
-                f"stage {stage.name}: the first {tokens} targets receive from later "
+                f"stage {stage.name}: the first {rows} targets receive from later "
                 "tokens, so they are no tile of their own."
             )
-        weights[coupling.route] = coupling.weights[head, :tokens, :tokens]
+        weights[coupling.route] = coupling.weights[head, :rows, :tokens]
     return TileSpec(
         theta_rad=stage.theta_rad[:tokens, coordinate],
-        phi0_rad=stage.phi0_rad[:tokens, coordinate],
-        gain=stage.gain_rad[:tokens, coordinate] * dwell.gain,
+        phi0_rad=stage.phi0_rad[:rows, coordinate],
+        gain=stage.gain_rad[:rows, coordinate] * dwell.gain,
         weights=weights,
         periods=dwell.periods,
         settle=options.settle,

@@ -19,7 +19,8 @@ from oscc.account.digital import (
 from oscc.account.energy_account import CAUSES, EnergyAccount
 from oscc.account.noise import noise_of
 from oscc.account.stages import HARDWARE_CAUSES, StageEnergy, stage_energy
-from oscc.device import card_from_mapping
+from oscc.device import Card, card_from_mapping
+from oscc.device.piecewise import period_s
 from oscc.ir.program import Program
 from oscc.observables import Observables
 
@@ -36,6 +37,14 @@ _OMITTED_BY_FIDELITY = {
     "pairwise": "making and turning the harmonics of a source: ideal in this fidelity",
     "oscillators": "buffers of the sources and of the gates: ideal in this fidelity",
 }
+
+
+_DECODE_NOTE = (
+    "Decode: all figures are for one generated token. Written for it, in each layer: "
+    "its own phases into the bank of sources, its targets at every dwell, and one row "
+    "of weights. The bank of all earlier tokens runs during every dwell and is counted "
+    "whole; how much of it is written anew is the assumption `source_refresh`."
+)
 
 
 def exact_parts(parts: Mapping[str, float]) -> tuple[dict[str, float], float]:
@@ -86,7 +95,7 @@ def account(
     """
     card = card_from_mapping(program.device)
     fidelities = {stage.fidelity for stage in program.stages}
-    known = assumptions(card, fidelities, overrides)
+    known = assumptions(card, fidelities, overrides, decoding=_decodes(program))
     stages = [stage_energy(stage, card, known) for stage in program.stages]
     host = host_work(program, known)
     causes, total = exact_parts(_causes(stages, host))
@@ -98,8 +107,7 @@ def account(
         ideal_elements=ideal_elements,
         pairs=pairs,
         pair_terms=sum(stage.counts.pair_terms for stage in stages),
-        tokens=int(program.tokens.size),
-        periods=sum(stage.periods for stage in stages),
+        **_per_token(program, card, stages),
         causes_J=causes,
         total_J=total,
         marginal_J=sum(stage.pair_J for stage in stages) / pairs if pairs else None,
@@ -115,6 +123,24 @@ def account(
         notes=_notes(program),
         omitted=_omitted(program),
     )
+
+
+def _per_token(
+    program: Program, card: Card, stages: list[StageEnergy]
+) -> dict[str, Any]:
+    """Which tokens are computed, and how long one is on its way."""
+    periods = sum(stage.periods for stage in stages)
+    return {
+        "tokens": program.computed_tokens,
+        "mode": "decode" if _decodes(program) else "prefill",
+        "periods": periods,
+        "seconds_per_token": period_s(card) * periods,
+    }
+
+
+def _decodes(program: Program) -> bool:
+    """Whether earlier tokens are sources alone."""
+    return any(stage.begins for stage in program.stages)
 
 
 def _causes(stages: list[StageEnergy], host: tuple[HostWork, ...]) -> dict[str, float]:
@@ -169,6 +195,8 @@ def _stage_entry(stage: StageEnergy) -> dict[str, Any]:
 
 def _notes(program: Program) -> tuple[str, ...]:
     out = []
+    if _decodes(program):
+        out.append(_DECODE_NOTE)
     bound = bound_note(program)
     if bound is not None:
         out.append(bound)

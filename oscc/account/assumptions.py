@@ -132,6 +132,18 @@ _TURNAROUND = {
     "read_periods": "periods until the crossing after the gate has closed",
 }
 
+_BANK = (
+    Assumption(
+        "source_refresh",
+        1.0,
+        "1",
+        "share of the source cells that are written anew at every dwell, from words "
+        "stored beside them: 1 refreshes the whole bank, 0 holds it, so that the "
+        "newest token's cells alone are written, once a layer, and the others run on "
+        "through the writes; free cells drift, so 0 takes cells that do not; assumed",
+    ),
+)
+
 _SHAPER = (
     Assumption(
         "weight_S",
@@ -185,6 +197,8 @@ def assumptions(
     card: Card,
     fidelities: Collection[str],
     overrides: Mapping[str, float] | None = None,
+    *,
+    decoding: bool = False,
 ) -> dict[str, Assumption]:
     """All assumptions of an account by name, the user's values put in.
 
@@ -192,6 +206,7 @@ def assumptions(
         card: Device card; its parameters are listed, but are changed in the card.
         fidelities: Of the stages; `oscillators` adds its shapers and settling.
         overrides: Values by name, in the unit of the assumption.
+        decoding: Whether a bank of earlier tokens is read, which has to be kept.
 
     Raises:
         RequestError: a name is not known, or a value is negative or not finite.
@@ -205,6 +220,7 @@ def assumptions(
     real = "oscillators" in fidelities
     listed = [*_ALWAYS, *_turnaround("oscillators" if real else "pairwise")]
     listed += _SHAPER if real else ()
+    listed += _BANK if decoding else ()
     found = {entry.name: entry for entry in listed}
     for name, value in (overrides or {}).items():
         if name not in found:

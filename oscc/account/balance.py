@@ -159,8 +159,7 @@ def _over_circuit(
         name = f"{stage.name}.supply_J"
         if name not in circuit.arrays or circuit.arrays[name].shape[0] != stage.targets:
             return None
-        index = seen.index(stage.name, stage.grid)
-        rows = np.ravel_multi_index(tuple(index.T), stage.grid)
+        rows = stage.rows_of(seen.index(stage.name, stage.grid, stage.begins))
         here += float(_per_target(seen, name).sum())
         there += float(_per_target(circuit, name)[rows].sum())
     return here / there

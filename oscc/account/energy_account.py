@@ -43,8 +43,12 @@ class EnergyAccount:
             no netlist was at hand.
         pairs: Coupled pairs of all stages.
         pair_terms: Coefficients other than zero of all stages.
-        tokens: Tokens of the input.
+        tokens: Tokens that are computed: those of the input, or 1 when decoding.
         periods: Carrier periods of all dwells of all stages.
+        seconds_per_token: Time of a token through all stages, these periods times T0
+            [s]: of each generated token when decoding; of all tokens of the input
+            together in a prefill. Holds, settling and reads are in `duration_s`.
+        mode: `prefill` or `decode`.
         causes_J: Energy by `CAUSES`.
         total_J: Their sum.
         marginal_J: What one more pair costs: its coupler and its weight writes.
@@ -68,6 +72,8 @@ class EnergyAccount:
     pair_terms: int
     tokens: int
     periods: int
+    seconds_per_token: float
+    mode: str
     causes_J: Mapping[str, float]
     total_J: float
     marginal_J: float | None
@@ -90,21 +96,19 @@ class EnergyAccount:
 
     @property
     def per_token_J(self) -> float | None:
-        """The total over tokens."""
+        """The total over the tokens that are computed."""
         return self.total_J / self.tokens if self.tokens else None
 
     def to_json(self) -> dict[str, Any]:
         """Content of `energy.json`."""
-        hardware = self.total_J - self.causes_J["host"]
         return {
             "format": FORMAT,
             "program": self.program,
             "fidelity": self.fidelity,
-            "ideal_elements": None
-            if self.ideal_elements is None
-            else dict(self.ideal_elements),
+            "ideal_elements": _plain(self.ideal_elements),
             "pairs": self.pairs,
             "pair_terms": self.pair_terms,
+            "mode": self.mode,
             "tokens": self.tokens,
             "periods": self.periods,
             "supplies": ["vdd", "host"],
@@ -113,12 +117,9 @@ class EnergyAccount:
                 "measured": "simulated",
                 "digital_J": "cited",
             },
-            "per_pair_J": {
-                "marginal": self.marginal_J,
-                "all_in": self.all_in_J,
-                "without_host": hardware / self.pairs if self.pairs else None,
-            },
+            "per_pair_J": self._per_pair(),
             "per_token_J": self.per_token_J,
+            "seconds_per_token": self.seconds_per_token,
             "total_J": self.total_J,
             "causes_J": dict(self.causes_J),
             "host_parts_J": dict(self.host_parts_J),
@@ -134,8 +135,20 @@ class EnergyAccount:
             "omitted": list(self.omitted),
         }
 
+    def _per_pair(self) -> dict[str, float | None]:
+        hardware = self.total_J - self.causes_J["host"]
+        return {
+            "marginal": self.marginal_J,
+            "all_in": self.all_in_J,
+            "without_host": hardware / self.pairs if self.pairs else None,
+        }
+
     def __str__(self) -> str:
         return energy_table(self.to_json())
+
+
+def _plain(counts: Mapping[str, int] | None) -> dict[str, int] | None:
+    return None if counts is None else dict(counts)
 
 
 def energy_table(energy: Mapping[str, Any]) -> str:
@@ -156,15 +169,29 @@ def energy_table(energy: Mapping[str, Any]) -> str:
     lines = [
         f"per coupled pair   marginal {_per_pair(pair['marginal'])}   "
         f"all-in {_per_pair(pair['all_in'])}   ({grouped(energy['pairs'])} pairs, "
-        f"{energy['tokens']} tokens, {energy['periods']} periods)",
+        f"{_counted(energy['tokens'], 'token')}, {energy['periods']} periods)",
         "cause              " + _row(heads, widths),
         "total              " + _row(cells, widths),
+        *_token_line(energy),
         *_measured_lines(energy),
         _digital_line(energy),
         *(f"note               {note}" for note in energy["notes"]),
         _assumption_line(energy),
     ]
     return "\n".join(lines)
+
+
+def _token_line(energy: Mapping[str, Any]) -> list[str]:
+    """What one generated token costs, where that is what was accounted for."""
+    if energy["mode"] != "decode":
+        return []
+    each = si_text(energy["per_token_J"], "J")
+    seconds = si_text(energy["seconds_per_token"], "s")
+    return [f"per new token      {each}, {seconds} of coupled periods"]
+
+
+def _counted(count: int, word: str) -> str:
+    return f"{count} {word}" if count == 1 else f"{count} {word}s"
 
 
 def _per_pair(value: float | None) -> str:

@@ -10,7 +10,14 @@ For D dwells of P_d periods, with h hold, s settle, r read periods:
     programming        = cells D (phase_word + h E_hold) + weights written
     E_hold             = Vdd (Vdd - V_MIT) / R_s T0
 
-Every dwell is written and read anew: sources, targets and the reference alike. The
+Every dwell is written and read anew: sources, targets and the reference alike. Where
+earlier tokens are sources alone, as in decoding, a share q of the bank is, and
+
+    sources written    = q D sources + (1 - q) new          in the place of D sources
+    source_oscillators + (1 - q) sources D h E0             they run on through writes
+
+with `new` the sources of the tokens that are computed: a token's phases enter the bank
+once a layer. The
 bank of sources is one physical bank that all targets of the stage share, so its cells
 count once, and they all run for as long as any target needs them. A class A
 transconductor draws its peak current from the supply; as its current falls as 1/P, the
@@ -204,20 +211,23 @@ def stage_energy(
     reference = value["reference_oscillators"]
     coupled = total_periods(stage) + plan * value["settle_periods"]
     running = coupled + plan * value["read_periods"]
-    cells = sources + counts.targets + reference
+    refreshed = value["source_refresh"] if stage.begins and sources else 1.0
+    cells = sources * refreshed + counts.targets + reference
+    written = plan * cells + (1 - refreshed) * _new_sources(stage)
+    idle = (1 - refreshed) * plan * value["hold_periods"]
     couplers, pair_couplers = _couplers(stage, card, known)
     once, every = _words(stage, counts)
     pair_writes = once * value["weight_write_J"]
     write = value["phase_word_J"] + value["hold_periods"] * held
     causes = {
-        "source_oscillators": sources * running * free,
+        "source_oscillators": sources * (running + idle) * free,
         "target_oscillators": counts.targets * coupled * free,
         "couplers": couplers,
         "read_out": counts.targets
         * plan
         * (value["read_out_J"] + value["read_periods"] * free)
         + reference * running * free,
-        "programming": cells * plan * write
+        "programming": written * write
         + pair_writes
         + every * plan * value["weight_write_J"],
     }
@@ -230,6 +240,15 @@ def stage_energy(
         causes_J=causes,
         pair_J=pair_couplers + pair_writes,
     )
+
+
+def _new_sources(stage: Stage) -> int:
+    """Source oscillators of the tokens that the stage computes."""
+    if stage.flat:
+        assert stage.source_index is not None
+        column = 0 if stage.readout == "phase" else 1
+        return int((stage.source_index[:, column] >= stage.begins).sum())
+    return int(stage.theta_rad[stage.begins :].size)
 
 
 def _values(known: Mapping[str, Assumption]) -> dict[str, float]:

@@ -51,6 +51,12 @@ _DEVICE, _ACCURACY = {"group": "Device"}, {"group": "Accuracy"}
 @setting(
     "--layers", "compile.layers", group="Input", text="Layers to lower, such as 0,1."
 )
+@setting(
+    "--mode",
+    "compile.mode",
+    group="Input",
+    text="What is computed: every token of the text, or the last one alone.",
+)
 @shared.DEVICE
 @setting("--coupler", "compile.coupler", **_DEVICE, text="Kind of coupler.")
 @setting("--fidelity", "compile.fidelity", **_DEVICE, text="What a deck holds.")
@@ -153,10 +159,10 @@ _COLUMNS = (
 def _show(program: Program, out: Path, seconds: float) -> None:
     from oscc.units import grouped
 
-    say(
-        f"{program.family} · {grouped(int(program.tokens.size))} tokens · "
-        f"device {program.device.get('name')}"
-    )
+    count = f"{grouped(int(program.tokens.size))} tokens"
+    if program.computed_tokens < program.tokens.size:
+        count = f"token {int(program.tokens.size) - 1} of {count}"
+    say(f"{program.family} · {count} · device {program.device.get('name')}")
     table(_COLUMNS, [_row(stage) for stage in program.stages], right=(1, 2, 3, 6))
     for record in program.provenance.get("passes", ()):
         for stage in record.get("stages", ()):

@@ -109,6 +109,11 @@ class Program:
             if names.count(name) > 1:
                 raise RequestError(f"stage {name} stands twice in the program.")
 
+    @property
+    def computed_tokens(self) -> int:
+        """Tokens whose phases the program computes: all, or the last when decoding."""
+        return max(int(self.tokens.size) - min(s.begins for s in self.stages), 0)
+
     def stage(self, name: str) -> Stage:
         """The stage of a name.
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from oscc.arrays import FloatArray, IntArray, frozen
 from oscc.checks import require_choice, require_finite, require_shape, require_whole
@@ -262,3 +263,44 @@ class Stage:
             )
         tokens, coordinates = self.index.max(axis=0) - self.index.min(axis=0) + 1
         return int(tokens), int(coordinates)
+
+    @property
+    def begins(self) -> int:
+        """Token of the first targets; tokens before it are sources alone."""
+        if not self.flat:
+            return self.first_token
+        assert self.index is not None
+        column = 0 if self.readout == "phase" else 1
+        return int(self.index[:, column].min())
+
+    @property
+    def target_index(self) -> IntArray:
+        """Token and coordinate of every target that is read as a phase, (T K, 2).
+
+        Raises:
+            RequestError: the targets are pair cells.
+        """
+        places = np.unravel_index(np.arange(self.targets), self.grid)
+        index: IntArray = np.stack(places, axis=1) + np.array([self.begins, 0])
+        return index
+
+    def rows_of(self, index: npt.ArrayLike) -> IntArray:
+        """Rows of targets in the bank, laid out flat, token by token.
+
+        Args:
+            index: Token and coordinate of each target, shape (M, 2).
+
+        Raises:
+            RequestError: a target that the stage does not have.
+        """
+        given = np.asarray(index, dtype=np.int64).reshape(-1, 2)
+        place, shape = given - np.array([self.begins, 0]), self.grid
+        outside = ((place < 0) | (place >= np.array(shape))).any(axis=1)
+        if outside.any():
+            token, coordinate = given[int(np.argmax(outside))].tolist()
+            last = self.begins + shape[0] - 1
+            raise RequestError(
+                f"stage {self.name} has no target {token}/{coordinate}: it has tokens "
+                f"{self.begins} to {last} of {shape[1]} coordinates."
+            )
+        return np.asarray(place[:, 0] * shape[1] + place[:, 1])

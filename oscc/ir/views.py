@@ -173,8 +173,8 @@ def to_networkx(
     for j in wanted:
         for u in range(stage.theta_rad.shape[0]):
             graph.add_node(("source", u, j), theta_rad=float(stage.theta_rad[u, j]))
-        for t in range(stage.phi0_rad.shape[0]):
-            graph.add_node(("target", t, j), phi0_rad=float(stage.phi0_rad[t, j]))
+        for row, phase in enumerate(stage.phi0_rad[:, j].tolist()):
+            graph.add_node(("target", stage.begins + row, j), phi0_rad=phase)
     _add_edges(graph, stage, coordinate)
     for node in graph.nodes:
         graph.nodes[node]["isolated"] = graph.degree(node) == 0
@@ -230,7 +230,7 @@ def _add_edges(
             j = int(column[k])
             graph.add_edge(
                 ("source", int(chunk.source[k]) // columns, j),
-                ("target", int(token[k]), j),
+                ("target", stage.begins + int(token[k]), j),
                 harmonic=int(chunk.harmonic[k]),
                 route=stage.factored[int(chunk.route[k])].route,
                 strength=float(chunk.strength[k]),

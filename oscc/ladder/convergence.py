@@ -88,7 +88,7 @@ def gate(
         half = seen.arrays[f"{stage.name}.raw.half_step_rad"]
         moved = half - seen.arrays[f"{stage.name}.raw.end_rad"]
         change = np.sqrt(np.mean(moved**2, axis=1))
-        index = seen.index(stage.name, stage.grid)
+        index = seen.index(stage.name, stage.grid, stage.begins)
         total += change.size
         largest = max(largest, float(change.max()))
         places += [

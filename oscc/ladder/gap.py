@@ -66,7 +66,8 @@ def causes(program: Program, seen: Mapping[str, Observables]) -> dict[str, Cause
         have = {k: v for k, v in seen.items() if stage.name in v.stages}
         if "ir" in have:
             ir = have["ir"].phase(stage.name)
-            parts.setdefault("integrator_gap", []).append(ir - stage.digital_rad)
+            digital = stage.digital_rad.reshape(ir.shape)
+            parts.setdefault("integrator_gap", []).append(ir - digital)
             if "phase" in have:
                 step = have["phase"].phase(stage.name) - ir
                 parts.setdefault(phase_cause(stage), []).append(step)

@@ -99,15 +99,15 @@ def compare(
     """
     out = []
     for stage in _simulated(program, seen):
-        index = seen.index(stage.name, stage.grid)
+        index = seen.index(stage.name, stage.grid, stage.begins)
         found = np.asarray(seen.phase(stage.name)).ravel()
-        token, coordinate = index.T
+        row = stage.rows_of(index)
         out.append(
             StageErrors(
                 stage=stage.name,
                 index=index,
-                error_rad=found - reference(stage)[token, coordinate],
-                drive=drive_strength(stage)[token, coordinate],
+                error_rad=found - reference(stage).ravel()[row],
+                drive=drive_strength(stage).ravel()[row],
             )
         )
     return out
@@ -123,9 +123,8 @@ def compare_dwells(
     """
     out = []
     for stage in _simulated(program, seen):
-        index = seen.index(stage.name, stage.grid)
-        token, coordinate = index.T
-        row = token * stage.grid[1] + coordinate
+        index = seen.index(stage.name, stage.grid, stage.begins)
+        row = stage.rows_of(index)
         name = f"{stage.name}.raw.end_rad"
         if name not in above.arrays or name not in seen.arrays:
             raise RequestError(f"stage {stage.name}: the runs hold no `{name}`.")
@@ -134,7 +133,7 @@ def compare_dwells(
                 stage=stage.name,
                 index=index,
                 error_rad=seen.arrays[name] - above.arrays[name][row],
-                drive=drive_strength(stage)[token, coordinate],
+                drive=drive_strength(stage).ravel()[row],
             )
         )
     return out

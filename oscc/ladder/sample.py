@@ -51,9 +51,7 @@ def stratified(stage: Stage, count: int, random: np.random.Generator) -> IntArra
             inside = np.ones(drive.size, dtype=bool)
             inside[chosen] = False
         chosen.append(_draw(inside, chosen, shape[1], random))
-    return np.stack(
-        np.unravel_index(np.sort(np.array(chosen, dtype=np.int64)), shape), axis=1
-    )
+    return np.asarray(stage.target_index[np.sort(np.array(chosen, dtype=np.int64))])
 
 
 def _draw(

@@ -13,6 +13,7 @@ from oscc.errors import RequestError
 from oscc.ir.coupling import Coupling
 from oscc.ir.program import Program
 from oscc.ir.stage import Stage
+from oscc.lower.decode import last_token
 from oscc.lower.host import host_operations
 
 if TYPE_CHECKING:
@@ -24,7 +25,8 @@ LOWERINGS = {
     "fsn-no-phase": "oscc.lower.fsn:couplings",
 }
 
-_MATCHING = {"flow": "flow", "euler": "probe"}
+MATCHING = {"flow": "flow", "euler": "probe"}
+"""What the hardware runs for what a layer was trained with."""
 
 
 Lowering = Callable[["LayerTrace", str], tuple[Coupling, ...]]
@@ -85,7 +87,7 @@ def lower_layer(
     Raises:
         RequestError: the family cannot be lowered, or the layer breaks a law of the IR.
     """
-    require_choice("model_update", model_update, tuple(_MATCHING))
+    require_choice("model_update", model_update, tuple(MATCHING))
     return Stage(
         name=f"layer.{number}.coupling",
         theta_rad=layer.theta_rad,
@@ -94,7 +96,7 @@ def lower_layer(
         detuning_rad=np.zeros_like(layer.theta_rad),
         couplings=_lowering(family)(layer, successor),
         digital_rad=layer.next_rad,
-        update=update or _MATCHING[model_update],
+        update=update or MATCHING[model_update],
         model_update=model_update,
         **settings,
     )
@@ -112,7 +114,8 @@ def lower(
     """Program of a traced input: a stage a layer, host operations, device card.
 
     Args:
-        trace: What the digital model did on the input.
+        trace: What the digital model did on the input; of mode `decode` the program
+            computes its last token alone.
         device: Content of a device card.
         update: None takes the one that matches the training; the other is allowed,
             and named in the program's notes.
@@ -136,13 +139,15 @@ def lower(
         )
         for number in chosen
     )
+    if trace.mode == "decode":
+        stages = tuple(last_token(stage) for stage in stages)
     return Program(
         family=trace.family,
         stages=stages,
         host_operations=host_operations(trace),
         device=device,
         tokens=trace.tokens,
-        notes=_notes(stages),
+        notes=(*changed_update(stages), *_decode_note(trace)),
         **settings,
     )
 
@@ -167,8 +172,21 @@ def chosen_layers(count: int, layers: Collection[int] | None) -> tuple[int, ...]
     return tuple(sorted(set(layers)))
 
 
-def _notes(stages: tuple[Stage, ...]) -> tuple[str, ...]:
-    changed = [s for s in stages if _MATCHING[s.model_update] != s.update]
+def _decode_note(trace: Trace) -> tuple[str, ...]:
+    """What a program of one token is, and what it takes for granted."""
+    last = trace.tokens.size - 1
+    if trace.mode != "decode" or not last:
+        return ()
+    return (
+        f"Decode: this program computes token {last} alone, the newest; the sources "
+        f"are the bank of tokens 0 to {last}, whose phases are the digital layers' "
+        "own, and the host is counted with cached keys.",
+    )
+
+
+def changed_update(stages: tuple[Stage, ...]) -> tuple[str, ...]:
+    """Note where the hardware runs another update than the layers were trained with."""
+    changed = [s for s in stages if MATCHING[s.model_update] != s.update]
     if not changed:
         return ()
     first = changed[0]

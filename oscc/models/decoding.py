@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 
 from oscc.errors import RequestError
-from oscc.models.base import LayerState
+from oscc.models.base import Advance, LayerState
 from oscc.models.host import lift
 from oscc.models.phase import PhaseLayer, PhaseModel, couple
 
@@ -39,6 +39,8 @@ class Decoder:
 
     Args:
         model: A model whose layers couple phases.
+        advance: Gives the phases after a coupling step in the place of the layer's own
+            step, as in `PhaseModel.run`.
 
     Raises:
         RequestError: the model has no phases.
@@ -51,12 +53,12 @@ class Decoder:
         torch.Size([1, 98])
     """
 
-    def __init__(self, model: torch.nn.Module) -> None:
+    def __init__(self, model: torch.nn.Module, advance: Advance | None = None) -> None:
         if not isinstance(model, PhaseModel):
             raise RequestError(
                 "Decoding token by token is for models whose layers couple phases."
             )
-        self.model, self.position = model, 0
+        self.model, self.position, self.advance = model, 0, advance
         self.memories = [LayerMemory() for _ in model.coupling_layers()]
 
     def step(self, tokens: torch.Tensor) -> torch.Tensor:
@@ -78,15 +80,21 @@ class Decoder:
             )
         with torch.no_grad():
             theta = model.embed(tokens[:, None])
+            number = 0
             layers = zip(model.coupling_layers(), self.memories, strict=True)
             for layer, memory in layers:
-                state = self._state(layer, memory, theta)
-                theta = couple(model.config, state)
+                theta = self._step(number, self._state(layer, memory, theta))
                 for mode_state in layer.stages()[1:]:
-                    theta = couple(model.config, mode_state(theta, False))
-                theta = layer.after(theta)
+                    number += 1
+                    theta = self._step(number, mode_state(theta, False))
+                theta, number = layer.after(theta), number + 1
             self.position += 1
             return model.read_out(theta)[:, 0]
+
+    def _step(self, number: int, state: LayerState) -> torch.Tensor:
+        if self.advance is None:
+            return couple(self.model.config, state)
+        return self.advance(number, state)
 
     def _state(
         self, layer: PhaseLayer, memory: LayerMemory, theta: torch.Tensor

@@ -127,12 +127,18 @@ class _Drawn:
     reach: float
 
 
-def _arcs(strength: FloatArray, side: float, colour: str, axes: Axes) -> _Drawn:
-    """Half circles from source to target on one side of the line of tokens."""
+def _arcs(
+    strength: FloatArray, first: int, side: float, colour: str, axes: Axes
+) -> _Drawn:
+    """Half circles from source to target on one side of the line of tokens.
+
+    Args:
+        first: Token of the first row of targets.
+    """
     from matplotlib.collections import LineCollection
 
-    target, source = np.nonzero(strength)
-    size = strength[target, source] / strength.max()
+    row, source = np.nonzero(strength)
+    size, target = strength[row, source] / strength.max(), row + first
     order = np.argsort(-size, kind="stable")[:_EDGES_SHOWN]
     order = order[size[order] >= _WEAKEST_SHOWN][::-1]
     angle = np.linspace(0.0, np.pi, 29)
@@ -167,7 +173,9 @@ def graph_picture(stage: Stage, coordinate: int) -> tuple[str, str]:
             strength = size * np.abs(coupling.weights[head])
             side, colour = _SIDES[coupling.route]
             if strength.any():
-                found[coupling.route] = _arcs(strength, side, colour, axes)
+                found[coupling.route] = _arcs(
+                    strength, stage.begins, side, colour, axes
+                )
         _tokens(figure, axes, stage.theta_rad[:, coordinate], found)
 
     picture = svg_text(draw, (8.2, 3.6), "graph")

@@ -58,13 +58,13 @@ def pick_target(stage: Stage) -> tuple[int, int]:
         True
     """
     moved = np.abs(stage.digital_rad - stage.phi0_rad)
-    token = np.arange(moved.shape[0])[:, None]
+    token = stage.begins + np.arange(moved.shape[0])[:, None]
     wanted = (stage.gain_rad > 0) & (token >= 2)
     allowed = wanted if wanted.any() else np.ones_like(wanted)
     middle = np.quantile(moved[allowed], _QUANTILE)
     distance = np.where(allowed, np.abs(moved - middle), np.inf)
     row, column = np.unravel_index(int(distance.argmin()), distance.shape)
-    return int(row), int(column)
+    return int(token[row, 0]), int(column)
 
 
 def _drive(stage: Stage) -> ComplexArray:
@@ -79,7 +79,7 @@ def source_strength(stage: Stage, token: int, coordinate: int) -> FloatArray:
     for coupling in stage.factored:
         head = coupling.head_of_coordinate[coordinate]
         size = np.abs(coupling.gamma[:, coordinate]).sum()
-        out += size * np.abs(coupling.weights[head, token])
+        out += size * np.abs(coupling.weights[head, token - stage.begins])
     return out
 
 
@@ -96,9 +96,10 @@ def make_scene(stage: Stage, card: Card) -> Scene:
     token, coordinate = pick_target(stage)
     first = [d for d in dwells(stage) if d.run == 0 and d.substep == 0]
     dwell = max(first, key=lambda d: d.periods)
-    drive = dwell.gain * _drive(stage)[:, token, coordinate]
+    row = token - stage.begins
+    drive = dwell.gain * _drive(stage)[:, row, coordinate]
     orders = np.array(stage.harmonics)
-    start = float(stage.phi0_rad[token, coordinate])
+    start = float(stage.phi0_rad[row, coordinate])
     current = injection_A(card, drive[None, :], orders, dwell.periods)[0]
     tau, flow = _flow(start, drive, orders)
     return Scene(

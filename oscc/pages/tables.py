@@ -94,6 +94,7 @@ def program_facts(program: Program) -> tuple[tuple[str, str], ...]:
         ("trained update", first.model_update),
         ("hardware update", first.update),
         ("input", f"{program.tokens.size} tokens"),
+        ("computed", _computed(program)),
         ("device card", str(program.device.get("name"))),
         ("coupler", program.coupler),
         (
@@ -112,6 +113,13 @@ def program_facts(program: Program) -> tuple[tuple[str, str], ...]:
         if key in provenance:
             facts.append((name, str(provenance[key])))
     return tuple(facts)
+
+
+def _computed(program: Program) -> str:
+    """Which tokens the program computes."""
+    if program.computed_tokens == program.tokens.size:
+        return "every token (prefill)"
+    return f"token {program.tokens.size - 1} alone (decode)"
 
 
 def stage_table(program: Program, seen: Mapping[str, Observables]) -> Table:

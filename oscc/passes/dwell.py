@@ -139,7 +139,8 @@ class _Bench:
         while begin < total:
             end = begin + (*_PARTS, total)[min(len(errors), len(_PARTS))]
             part = chosen[begin:end]
-            error = self.trial.hardware(self._part(part), scheme) - self.want_rad[part]
+            run = self.trial.hardware(self.targets.take(part), scheme)
+            error = run - self.want_rad[part]
             errors.append(error)
             squares += float((error**2).sum())
             floor = float(np.sqrt(squares / total))
@@ -148,10 +149,6 @@ class _Bench:
                 return None, floor
             begin = end
         return np.concatenate(errors), floor
-
-    def _part(self, part: IntArray) -> Targets:
-        one = self.targets
-        return Targets(one.drive[part], one.harmonics, one.phi0_rad[part])
 
     def least(self, missed: list[tuple[float, Scheme, BoolArray]]) -> float:
         """Smallest rms over all trials of the candidates that were dropped [rad]."""
@@ -179,13 +176,24 @@ def _bench(
         np.concatenate([one.drive for one in drawn]),
         drawn[0].harmonics,
         np.concatenate([one.phi0_rad for one in drawn]),
+        _detunings(drawn),
     )
     flow = stages[0].update == "flow"
     want = trial.exact(targets) if flow else euler_step(targets)
     order = np.argsort(-_difficulty(targets, want), kind="stable")
-    ordered = Targets(targets.drive[order], targets.harmonics, targets.phi0_rad[order])
     stage = np.repeat(np.arange(len(drawn)), [one.phi0_rad.size for one in drawn])
-    return _Bench(trial, ordered, want[order], stage[order])
+    return _Bench(trial, targets.take(order), want[order], stage[order])
+
+
+def _detunings(drawn: Sequence[Targets]) -> FloatArray | None:
+    """Detunings of all trials, zero where a stage has none; None where none has."""
+    if all(one.detuning_rad is None for one in drawn):
+        return None
+    parts = [
+        np.zeros(one.phi0_rad.size) if one.detuning_rad is None else one.detuning_rad
+        for one in drawn
+    ]
+    return np.concatenate(parts)
 
 
 def _difficulty(targets: Targets, want: FloatArray) -> FloatArray:
@@ -202,7 +210,7 @@ def _difficulty(targets: Targets, want: FloatArray) -> FloatArray:
 def _pull(targets: Targets, phi_rad: FloatArray) -> FloatArray:
     turned = targets.drive * np.exp(-1j * np.outer(phi_rad, targets.harmonics))
     out: FloatArray = turned.imag.sum(axis=1)
-    return out
+    return out if targets.detuning_rad is None else out + targets.detuning_rad
 
 
 def euler_step(targets: Targets) -> FloatArray:

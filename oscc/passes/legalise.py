@@ -60,7 +60,7 @@ def legalise(program: Program, options: PassOptions) -> Program:
             continue
         ratio, worst = largest_injection(stage, options)
         if ratio > options.injection_limit:
-            token, coordinate = divmod(worst, stage.grid[1])
+            token, coordinate = stage.target_index[worst]
             raise RequestError(
                 f"stage {stage.name} / token {token} / coordinate {coordinate}: "
                 f"{stage.substeps} substeps of {stage.dwell_periods} periods need "

@@ -50,11 +50,25 @@ class Scheme:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Targets:
-    """Scalar targets for a trial: drive (M, N), orders (N,), start phases (M,)."""
+    """Scalar targets for a trial: drive (M, N), orders (N,), start phases (M,).
+
+    `detuning_rad` (M,) over the dwell; None where no target is detuned.
+    """
 
     drive: ComplexArray
     harmonics: IntArray
     phi0_rad: FloatArray
+    detuning_rad: FloatArray | None = None
+
+    def take(self, rows: IntArray) -> Targets:
+        """Targets of the rows given."""
+        offset = self.detuning_rad
+        return Targets(
+            self.drive[rows],
+            self.harmonics,
+            self.phi0_rad[rows],
+            None if offset is None else offset[rows],
+        )
 
 
 class Trial(Protocol):

@@ -43,7 +43,7 @@ def trial_targets(stage: Stage, seed: int, *, count: int, draws: int) -> Targets
         count: Targets drawn, at most all of them.
         draws: Fresh start phases for each.
     """
-    drive = stage_drive(stage)
+    drive, detuning = stage_drive(stage), stage.detuning_rad.ravel()
     random = stream(seed, f"dwell trial {stage.name}")
     chosen = random.permutation(stage.targets)[: min(count, stage.targets)]
     angle = np.angle(drive[chosen, 0])
@@ -53,6 +53,7 @@ def trial_targets(stage: Stage, seed: int, *, count: int, draws: int) -> Targets
         drive=np.tile(drive[chosen], (draws, 1)),
         harmonics=np.array(stage.harmonics, dtype=np.int64),
         phi0_rad=np.concatenate(fresh),
+        detuning_rad=np.tile(detuning[chosen], draws) if detuning.any() else None,
     )
 
 

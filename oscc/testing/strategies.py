@@ -16,9 +16,10 @@ from oscc.ir import Coupling, Edges, HostOperation, Program, Stage
 from oscc.ir.coupling import ROUTES
 from oscc.ir.program import COUPLERS
 from oscc.ir.stage import FIDELITIES, MODEL_UPDATES, SCHEMES, UPDATES
+from oscc.lower import LOWERINGS
 from oscc.passes.options import Targets
 from oscc.testing.flat import cells_stage, modes_stage
-from oscc.testing.tiny import tiny_stage
+from oscc.testing.tiny import tiny_model, tiny_stage
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
 """Every number that a file must keep: zeros of both signs, subnormal, huge."""
@@ -182,3 +183,39 @@ def targets(
         harmonics=np.array(sorted(orders)),
         phi0_rad=random.uniform(-9.0, 9.0, count),
     )
+
+
+@st.composite
+def phase_models(
+    draw: st.DrawFn, /, *, largest_gain: float = 12.0, **fixed: Any
+) -> tuple[Any, list[int]]:
+    """A random model of a family that is lowered, and an input of up to its context.
+
+    Args:
+        largest_gain: Gains have both signs up to it [rad].
+        fixed: Fields of the configuration that are not drawn.
+    """
+    family = fixed.pop("family", None) or draw(st.sampled_from(tuple(LOWERINGS)))
+    heads = draw(st.integers(1, 3))
+    context = draw(st.integers(1, 16))
+    sizes: dict[str, Any] = {
+        "heads": heads,
+        "k": heads * draw(st.integers(1, 3)),
+        "layers": draw(st.integers(1, 2)),
+        "context": context,
+        "bound": draw(st.sampled_from(("B0", "B1", "B4"))),
+        "gates": draw(st.sampled_from(("softplus", "none"))),
+    }
+    if family != "kuramoto":
+        sizes["harmonics"] = draw(st.integers(1, 3))
+        sizes["successor"] = draw(st.sampled_from(("dropped", "renormalised")))
+    update = fixed.pop("update", None) or draw(st.sampled_from(("flow", "euler")))
+    model = tiny_model(
+        family,
+        update,
+        seed=draw(st.integers(0, 2**32)),
+        gain_rad=draw(st.floats(0.0, largest_gain)),
+        **(sizes | fixed),
+    )
+    tokens = st.lists(st.integers(0, 97), min_size=1, max_size=context)
+    return model, draw(tokens)

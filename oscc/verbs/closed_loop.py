@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from oscc.arrays import FloatArray
 from oscc.device.card_file import card_from_mapping
 from oscc.errors import RequestError
@@ -74,7 +76,8 @@ class ClosedLoop:
                 return layer.next_rad
             found = run_stage(stage, engine, card, threads=self.threads)
             phases[f"{stage.name}.phase"] = found
-            return found
+            # tokens that the program does not compute were computed before
+            return np.concatenate([layer.next_rad[: stage.begins], found])
 
         tokens = self.program.tokens[None]
         self.logits[engine] = forward_with(self.model.model, tokens, step)[0]
@@ -82,7 +85,7 @@ class ClosedLoop:
 
     def _stage(self, number: int, layer: LayerTrace) -> Stage | None:
         """The program's stage of a layer, on the phases that the loop brought."""
-        from oscc.lower import lower_layer
+        from oscc.lower import last_token, lower_layer
 
         name = f"layer.{number}.coupling"
         known = {stage.name: stage for stage in self.program.stages}
@@ -96,6 +99,8 @@ class ClosedLoop:
             layer,
             successor=config.successor,
         )
+        if known[name].begins:
+            fresh = last_token(fresh)
         return replace(
             known[name],
             theta_rad=fresh.theta_rad,
@@ -108,13 +113,16 @@ class ClosedLoop:
     def agreement(self, engine: str) -> dict[str, Any]:
         """How the whole model on an engine agrees with the digital one.
 
-        The text itself is the judge: each token but the last predicts the next.
+        The text itself is the judge: each token but the last predicts the next. Only
+        tokens that the program computes count.
         """
         from oscc.trace import forward_with
 
         tokens = self.program.tokens
-        one = log_softmax(forward_with(self.model.model, tokens[None], None)[0])
-        other = log_softmax(self.logits[engine])
+        digital = forward_with(self.model.model, tokens[None], None)[0]
+        first = tokens.size - self.program.computed_tokens
+        one = log_softmax(digital[first:])
+        other, tokens = log_softmax(self.logits[engine][first:]), tokens[first:]
         costs = [
             bits(logs[:-1], tokens[1:]) if tokens.size > 1 else None
             for logs in (one, other)

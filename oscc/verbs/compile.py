@@ -36,6 +36,8 @@ class CompileRequest:
         periods: P; None chooses it for the accuracy.
         accuracy_mrad: Wanted rms phase error of a stage [mrad].
         layers: Layers to lower; None takes all.
+        mode: `prefill` computes every token of the text; `decode` the last one alone,
+            from the held bank of all tokens.
         max_tokens: Keep the first tokens of a longer text.
         deck_targets: Targets a layer that are sampled for decks.
         unknown: `error` or `other`, for characters outside the vocabulary.
@@ -55,6 +57,7 @@ class CompileRequest:
     periods: int | None = None
     accuracy_mrad: float = 10.0
     layers: Collection[int] | None = None
+    mode: str = "prefill"
     max_tokens: int | None = None
     deck_targets: int = 8
     unknown: str = "error"
@@ -101,7 +104,7 @@ def build_program(
     from oscc import passes
     from oscc.device.card_file import card_to_mapping, load_card
 
-    _require_supported(request)
+    require_supported(request)
     card = load_card(request.device or default_device(model.config.family))
     tokens, device = input_tokens(model, text, request), card_to_mapping(card)
     settings: dict[str, Any] = {
@@ -119,7 +122,7 @@ def build_program(
         from oscc.lower import lower
         from oscc.trace import trace
 
-        traced = trace(model.model, tokens)
+        traced = trace(model.model, tokens, mode=request.mode)
         program = lower(traced, device, update=request.update, **settings)
     return _labelled(passes.run(program, pass_options(card, request)))
 
@@ -194,7 +197,12 @@ def pass_options(card: Card, request: CompileRequest) -> Any:
     )
 
 
-def _require_supported(request: CompileRequest) -> None:
+def require_supported(request: CompileRequest) -> None:
+    """Refuse what no program can be made of.
+
+    Raises:
+        RequestError: a coupler, a fidelity or a number that cannot be used.
+    """
     if request.coupler != "shaped":
         raise RequestError(
             f"Coupler `{request.coupler}` is not available yet; use `shaped`."

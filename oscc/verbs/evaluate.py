@@ -105,6 +105,10 @@ def evaluate(
         raise RequestError(
             f"evaluate runs {' or '.join(ENGINES)} in the loop, not `{engine}`."
         )
+    if options.request.mode != "prefill":
+        raise RequestError(
+            "evaluate computes every token of its windows; ask for mode `prefill`."
+        )
     loop, held_out, corpus = _prepared(model, engine, options, text)
     return _compare(loop, held_out, corpus)
 

@@ -140,9 +140,10 @@ def pair_facts(program: Program, pair: str) -> list[dict[str, Any]]:
     out = []
     for stage in program.stages:
         tokens, coordinates = stage.grid
-        if source >= len(stage.theta_rad) or target >= tokens:
+        row = target - stage.begins
+        if source >= len(stage.theta_rad) or not 0 <= row < tokens:
             raise RequestError(
-                f"--pair {pair}: stage {stage.name} has {tokens} tokens."
+                f"--pair {pair}: stage {stage.name} has {_tokens(stage)}."
             )
         if coordinate >= coordinates:
             raise RequestError(
@@ -152,21 +153,30 @@ def pair_facts(program: Program, pair: str) -> list[dict[str, Any]]:
             {
                 "stage": stage.name,
                 "source_theta_rad": float(stage.theta_rad[source, coordinate]),
-                "target_phi0_rad": float(stage.phi0_rad[target, coordinate]),
-                "gain_rad": float(stage.gain_rad[target, coordinate]),
-                "terms": _terms(stage, source, target, coordinate),
+                "target_phi0_rad": float(stage.phi0_rad[row, coordinate]),
+                "gain_rad": float(stage.gain_rad[row, coordinate]),
+                "terms": _terms(stage, source, row, coordinate),
             }
         )
     return out
 
 
+def _tokens(stage: Stage) -> str:
+    """Which tokens may be named, for a refusal."""
+    rows = stage.grid[0]
+    if not stage.begins:
+        return f"{rows} tokens"
+    last = stage.begins + rows - 1
+    return f"source tokens 0 to {len(stage.theta_rad) - 1} and target token {last}"
+
+
 def _terms(
-    stage: Stage, source: int, target: int, coordinate: int
+    stage: Stage, source: int, row: int, coordinate: int
 ) -> list[dict[str, Any]]:
     rows = []
     for coupling in stage.factored:
         head = coupling.head_of_coordinate[coordinate]
-        weight = float(coupling.weights[head, target, source])
+        weight = float(coupling.weights[head, row, source])
         for number, order in enumerate(coupling.harmonics.tolist()):
             gamma = float(coupling.gamma[number, coordinate])
             if weight * gamma:

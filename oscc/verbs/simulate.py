@@ -152,7 +152,7 @@ def chosen_targets(program: Program, options: SimulateOptions) -> dict[str, IntA
         sample = sample_targets(program, count)
         return {stage.name: sample[stage.name] for stage in stages}
     if wanted == "all":
-        return {s.name: _every(s) for s in stages}
+        return {s.name: s.target_index for s in stages}
     listed = wanted.split(";") if isinstance(wanted, str) else list(wanted)
     return {s.name: _parse(listed, s) for s in stages}
 
@@ -163,13 +163,8 @@ def _asked(stage: Stage, names: Collection[str] | None, program: Program) -> boo
     return names is None or stage.name in names
 
 
-def _every(stage: Stage) -> IntArray:
-    shape = stage.grid
-    return np.stack(np.unravel_index(np.arange(stage.targets), shape), axis=1)
-
-
 def _parse(listed: Collection[str], stage: Stage) -> IntArray:
-    out = []
+    out, first = [], stage.begins
     tokens, coordinates = stage.grid
     for entry in listed:
         parts = str(entry).split(",")
@@ -179,9 +174,10 @@ def _parse(listed: Collection[str], stage: Stage) -> IntArray:
                 "parted by `;`."
             )
         token, coordinate = int(parts[0]), int(parts[1])
-        if token >= tokens or coordinate >= coordinates:
+        if not 0 <= token - first < tokens or coordinate >= coordinates:
+            rows = f"its {tokens} tokens" if not first else f"its tokens from {first}"
             raise RequestError(
-                f"stage {stage.name}: target {entry} is not among its {tokens} tokens "
+                f"stage {stage.name}: target {entry} is not among {rows} "
                 f"and {coordinates} coordinates."
             )
         out.append((token, coordinate))

@@ -27,14 +27,15 @@ class CircuitTrial:
         """Phases after the exact flow, shape (M,) [rad]."""
         from oscc_sims import extrapolation, mobius
 
-        if targets.harmonics.tolist() == [1]:
+        detuning = targets.detuning_rad
+        if targets.harmonics.tolist() == [1] and detuning is None:
             moved = mobius.increment(targets.phi0_rad, targets.drive[:, 0])
         else:
             moved, _ = extrapolation.increment(
                 targets.phi0_rad,
                 targets.drive,
                 targets.harmonics,
-                np.zeros(targets.phi0_rad.size),
+                np.zeros(targets.phi0_rad.size) if detuning is None else detuning,
             )
         return targets.phi0_rad + moved
 
@@ -51,6 +52,7 @@ class CircuitTrial:
                 scheme=scheme.name,
                 substeps=scheme.substeps,
                 dwell_periods=scheme.dwell_periods,
+                detuning_rad=targets.detuning_rad,
                 threads=self.threads,
             ).phase_rad
         return run_probe(
@@ -62,5 +64,6 @@ class CircuitTrial:
             scheme=scheme.name,
             substeps=scheme.substeps,
             dwell_periods=scheme.dwell_periods,
+            detuning_rad=targets.detuning_rad,
             threads=self.threads,
         ).phase_rad

@@ -88,7 +88,7 @@ class CircuitEngine:
                 facts[problem.stage] = lock_circuit.facts(problem, locks)
                 continue
             phase, runs = solve(card, problem, threads=threads, energy=energy)
-            shape = tuple(int(n) for n in problem.index.max(axis=0) + 1)
+            shape = problem.grid
             name = problem.stage
             arrays[f"{name}.phase"] = phase.reshape(shape)
             arrays[f"{name}.raw.start_rad"] = _joined(runs, "start_rad")

@@ -34,6 +34,6 @@ class NullEngine:
                 still = LockReading(one.astype(np.int8), one, one, 0 * one)
                 arrays |= still.arrays(problem.stage)
                 continue
-            shape = tuple(int(n) for n in problem.index.max(axis=0) + 1)
+            shape = problem.grid
             arrays[f"{problem.stage}.phase"] = problem.phi0_rad.reshape(shape)
         return Observables(self.name, artefact.program, arrays, {})

@@ -120,6 +120,6 @@ class ReferenceEngine:
             if isinstance(problem, LockProblem):
                 arrays |= solve_locks(problem).arrays(problem.stage)
                 continue
-            shape = tuple(int(n) for n in problem.index.max(axis=0) + 1)
+            shape = problem.grid
             arrays[f"{problem.stage}.phase"] = solve(problem).reshape(shape)
         return Observables(self.name, artefact.program, arrays, {})

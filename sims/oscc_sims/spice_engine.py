@@ -152,7 +152,7 @@ def _jobs(
             f"{'missing' if begins is None else begins.shape}. "
             "Simulate the circuit again."
         )
-    coordinates = stage.grid[1]
+    rows = stage.rows_of(index)
     return [
         Job(
             stage.name,
@@ -161,7 +161,7 @@ def _jobs(
             dwell,
             int(token),
             int(coordinate),
-            float(begins[token * coordinates + coordinate, column]),
+            float(begins[rows[row], column]),
             finer,
         )
         for finer in kinds
@@ -219,7 +219,7 @@ def combined_rad(stage: Stage, index: IntArray, end: FloatArray) -> FloatArray:
         return last(end)
     plus, minus = np.split(end, 2, axis=1)
     moved = (last(plus) - last(minus)) / (2 * stage.probe_epsilon)
-    return np.asarray(stage.phi0_rad[index[:, 0], index[:, 1]] + moved)
+    return np.asarray(stage.phi0_rad.ravel()[stage.rows_of(index)] + moved)
 
 
 def _facts(found: Sequence[tuple[Job, Reading]]) -> dict[str, Any]:

@@ -266,9 +266,10 @@ def _pairwise_rad(
     bench = Bench(
         prepared, "gnucap", simulator, {False: timing}, "pairwise", timeout_s, None
     )
-    starts = tile.spec.phi0_rad
+    starts, first = tile.spec.phi0_rad, prepared.program.stage(tile.stage).begins
+    place = (tile.dwell, tile.coordinate)
     work = [
-        Job(tile.stage, k, 0, tile.dwell, k, tile.coordinate, float(start), finer=False)
+        Job(tile.stage, k, 0, place[0], first + k, place[1], float(start), finer=False)
         for k, start in enumerate(starts)
     ]
     ends = [reading.end_rad for reading in run_all(bench, work, jobs)]

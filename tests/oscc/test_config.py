@@ -102,7 +102,7 @@ def test_time_step_written_as_power_of_ten_is_a_number(tmp_path: Path) -> None:
         ),
         ("compile: 3\n", 1, "`compile` is a section and takes `key: value` lines"),
         ("verify:\n  tolerance_rad:\n    circus: 1\n", 3, ".circuit`?"),
-        ("energy:\n  assumptions:\n    x: y\n", 3, "a number above 0, but is `y`"),
+        ("energy:\n  assumptions:\n    x: y\n", 3, "a number ≥ 0, but is `y`"),
         ("seed: 1\nseed: 2\n", 2, "given twice; first on line 1"),
         ("seed: 1\ncompile.device: x\ncompile:\n  device: y\n", 4, "given twice"),
         ("compile:\n  layers: 1\n", 2, "a list, each item a whole number ≥ 0"),

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from oscc import tensors
 from oscc.checkpoint import load_checkpoint
@@ -19,6 +18,7 @@ from oscc.errors import RequestError
 from oscc.ir.interpret import interpret
 from oscc.ir.views import coupled_pairs, pair_terms
 from oscc.lower import LOWERINGS, lower, lower_layer
+from oscc.testing.strategies import phase_models
 from oscc.testing.tiny import tiny_model
 from oscc.trace import Trace, trace
 
@@ -59,32 +59,8 @@ def test_interpreter_is_the_digital_layer_over_the_whole_context(path: Path) -> 
     assert largest_error(shipped_trace(path, 10_000)) < LEVEL_IR_RAD
 
 
-@st.composite
-def models(draw: st.DrawFn) -> tuple[Any, list[int]]:
-    """A random model, and an input for it."""
-    family = draw(st.sampled_from(tuple(LOWERINGS)))
-    heads = draw(st.integers(1, 3))
-    extra: dict[str, Any] = {}
-    if family == "fsn":
-        extra["harmonics"] = draw(st.integers(1, 3))
-        extra["successor"] = draw(st.sampled_from(("dropped", "renormalised")))
-    model = tiny_model(
-        family,
-        draw(st.sampled_from(("flow", "euler"))),
-        seed=draw(st.integers(0, 2**32)),
-        gain_rad=draw(st.floats(0.0, 12.0)),
-        heads=heads,
-        k=heads * draw(st.integers(1, 3)),
-        layers=draw(st.integers(1, 2)),
-        bound=draw(st.sampled_from(("B0", "B1", "B4"))),
-        **extra,
-    )
-    tokens = draw(st.lists(st.integers(0, 97), min_size=1, max_size=12))
-    return model, tokens
-
-
-@settings(max_examples=25)
-@given(models())
+@settings(max_examples=40)
+@given(phase_models())
 def test_interpreter_is_the_digital_layer_on_random_models(
     case: tuple[Any, list[int]],
 ) -> None:

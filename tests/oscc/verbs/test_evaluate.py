@@ -270,3 +270,8 @@ def test_a_stage_that_needs_more_current_gets_longer_dwells(models: Models) -> N
     assert mended.dwell_periods == math.ceil(ratio / 0.8) > 1
     assert largest_injection(mended, loop.passes)[0] <= 0.8
     assert loop._within_limit(mended).dwell_periods == mended.dwell_periods
+
+
+def test_a_program_of_one_token_cannot_be_evaluated(models: Models) -> None:
+    with pytest.raises(RequestError, match="ask for mode `prefill`"):
+        run(models["fsn-flow"], "phase", mode="decode")

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 
 from oscc.device import load_card
+from oscc.ir.interpret import interpret
+from oscc.passes.dwell import euler_step
 from oscc.passes.options import Scheme, Targets
+from oscc.passes.trials import trial_targets
 from oscc.testing.strategies import targets
 from oscc.testing.tiny import tiny_stage
 from oscc.verbs.trial import CircuitTrial
@@ -30,8 +35,6 @@ def test_exact_is_the_flow(case: Targets) -> None:
             "drive": case.drive[k : k + 1],
             "phi0_rad": case.phi0_rad[k : k + 1],
         }
-        from dataclasses import replace
-
         wanted = reference.solve(replace(problem, **lone))
         assert abs(found[k] - wanted[0]) < 1e-7
 
@@ -59,3 +62,39 @@ def test_a_part_of_the_targets_gives_the_same_phases() -> None:
     trial, scheme = CircuitTrial(CARD), Scheme("plain", 1, 20)
     change = trial.hardware(case, scheme)[100:] - trial.hardware(part, scheme)
     assert np.abs(change).max() < 1e-9
+
+
+@pytest.mark.parametrize("update", ["flow", "probe"])
+def test_detuned_targets_are_tried_detuned(update: str) -> None:
+    """On hardware the bits of the engine on the stage; exactly, the flow."""
+    plain = tiny_stage(update=update, scheme="plain", substeps=2, dwell_periods=8)
+    offset = np.linspace(-0.6, 0.9, plain.targets).reshape(plain.grid)
+    stage = replace(plain, detuning_rad=offset)
+    problem = circuit.problem(stage)
+    wanted, _ = engine.solve(CARD, problem)
+    case = Targets(
+        problem.drive, problem.harmonics, problem.phi0_rad, problem.detuning_rad
+    )
+    epsilon = stage.probe_epsilon if update == "probe" else None
+    trial = CircuitTrial(CARD)
+    found = trial.hardware(case, Scheme("plain", 2, 8, epsilon))
+    assert found.tolist() == wanted.tolist()
+    flow = interpret(replace(stage, model_update="flow")).ravel()
+    assert np.abs(trial.exact(case) - flow).max() < 1e-8
+    part = case.take(np.array([3, 1]))
+    assert part.detuning_rad is not None
+    assert part.detuning_rad.tolist() == offset.ravel()[[3, 1]].tolist()
+    assert np.abs(trial.exact(part) - flow[[3, 1]]).max() < 1e-8
+    step = interpret(replace(stage, model_update="euler")).ravel()
+    assert np.abs(euler_step(case) - step).max() < 1e-12
+
+
+def test_trials_of_a_stage_keep_its_detunings() -> None:
+    stage = tiny_stage(tokens=3)
+    assert trial_targets(stage, 0, count=99, draws=2).detuning_rad is None
+    offset = np.arange(12.0).reshape(3, 4)
+    drawn = trial_targets(
+        replace(stage, detuning_rad=offset), 0, count=99, draws=2
+    ).detuning_rad
+    assert drawn is not None
+    assert sorted(drawn) == sorted(np.tile(offset.ravel(), 2))
