@@ -108,6 +108,19 @@ class Capacitor(_Two):
 
 
 @dataclass(frozen=True, slots=True)
+class Inductor(_Two):
+    """An inductor, with its current at the start of the run."""
+
+    letter: ClassVar[str] = "l"
+    henry: float
+    start_A: float
+
+    def __post_init__(self) -> None:
+        _Two.__post_init__(self)
+        _require_above_zero(self.name, "henry", self.henry)
+
+
+@dataclass(frozen=True, slots=True)
 class VoltageSource(_Two):
     """An independent voltage source."""
 
@@ -245,6 +258,7 @@ def _require_above_zero(name: str, what: str, value: float) -> None:
 Element: TypeAlias = (
     Resistor
     | Capacitor
+    | Inductor
     | VoltageSource
     | CurrentSource
     | Transconductor

@@ -13,6 +13,7 @@ from oscc_netlists.element import (
     Amplifier,
     Behavioural,
     Element,
+    Inductor,
     Resistor,
     Switch,
     Transconductor,
@@ -61,7 +62,7 @@ def _conducts(element: Element) -> bool:
     if isinstance(element, Behavioural):
         own = {element.plus, element.minus}
         return bool(own & set(parse_expression(element.ampere, element.name)))
-    return isinstance(element, Resistor | VoltageSource | Amplifier | Switch)
+    return isinstance(element, Resistor | Inductor | VoltageSource | Amplifier | Switch)
 
 
 def _without_path(circuit: Circuit) -> list[Finding]:

@@ -16,6 +16,7 @@ from oscc_netlists.element import (
     CurrentSource,
     Dc,
     Element,
+    Inductor,
     Pulse,
     Resistor,
     Sine,
@@ -144,9 +145,11 @@ def read_element(line: str) -> Element:
     letter = name[0]
     if letter == "r":
         return Resistor(*ends, read_number(tail))
-    if letter == "c":
+    if letter in "cl":
         size, start = tail.split()
-        return Capacitor(*ends, read_number(size), read_number(_after(start, "ic=")))
+        kind_of_store = Capacitor if letter == "c" else Inductor
+        value, begin = read_number(size), read_number(_after(start, "ic="))
+        return kind_of_store(*ends, value, begin)
     if letter in "vi":
         kind = VoltageSource if letter == "v" else CurrentSource
         return kind(*ends, read_wave(tail))

@@ -40,9 +40,6 @@ RATE = 0.02
 PERIODS = 100
 """Defaults that go together: K t = 12.6, settled below x = .954, slips above 1.026."""
 
-LARGEST_BIAS_PRODUCT = 0.05
-"""Q times rate above which the mean cosine of a slipping pair is off by over .011."""
-
 TANK_OHM = 1e3
 ORDERS = 60
 

@@ -30,8 +30,15 @@ class IndependentRun:
     injected_J: float
 
 
-def lock_crossings(cell: LockCell, ratio: float, periods: int) -> IndependentRun:
-    """One lock cell from rest, by DOP853 with events, from its elements alone.
+def lock_crossings(
+    cell: LockCell,
+    ratio: float,
+    periods: int,
+    *,
+    method: str = "DOP853",
+    tolerance: float = 1e-12,
+) -> IndependentRun:
+    """One lock cell from rest, by an integrator with events, from its elements alone.
 
         C_k dV_k/dt = (Vdd - V_k)/R_s - V_k/R_state + gm u_other
         C dU/dt = (V_k - U)/R - I,     L dI/dt = U
@@ -42,6 +49,9 @@ def lock_crossings(cell: LockCell, ratio: float, periods: int) -> IndependentRun
         cell: Element values.
         ratio: Detuning over lock range, x, other than 0.
         periods: Length in free periods of the card.
+        method: Method of `solve_ivp`.
+        tolerance: Relative tolerance of a step; at 1e-12 steps are kept short too, as
+            events are found on an interpolant of lower order.
 
     Example:
         >>> from oscc.device import load_card
@@ -64,11 +74,11 @@ def lock_crossings(cell: LockCell, ratio: float, periods: int) -> IndependentRun
             _slope(cell, tuple(state), farad),
             (time / unit, stop / unit),
             y,
-            method="DOP853",
-            rtol=1e-12,
-            atol=1e-14,
+            method=method,
+            rtol=tolerance,
+            atol=tolerance * 1e-2,
             events=[_event(card, one, state[one]) for one in (0, 1)],
-            max_step=0.15,
+            max_step=0.15 if tolerance <= 1e-12 else np.inf,
         )
         time, y = float(run.t[-1]) * unit, run.y[:, -1]
         if run.status == 1:

@@ -15,6 +15,7 @@ from oscc_netlists.element import (
     Capacitor,
     Dc,
     Element,
+    Inductor,
     Pulse,
     Resistor,
     Sine,
@@ -52,6 +53,19 @@ def test_the_message_says_how_a_negative_coupling_is_built() -> None:
 def test_capacitors_must_be_above_zero() -> None:
     with pytest.raises(RequestError, match="farad"):
         Capacitor("c1", "n", "0", 0.0, 0.0)
+
+
+def test_inductors_must_be_above_zero() -> None:
+    with pytest.raises(RequestError, match="henry"):
+        Inductor("l1", "n", "0", -1e-6, 0.0)
+
+
+def test_an_inductor_is_a_path_for_direct_current() -> None:
+    coil = Inductor("l1", "u", "0", 1e-6, 0.0)
+    part = Capacitor("c1", "u", "n", 1e-12, 0.0)
+    assert not lint(circuit(*divider(), coil, part))
+    found = lint(circuit(*divider(), Capacitor("c2", "u", "0", 1e-12, 0.0), part))
+    assert [f.kind for f in found] == ["no_dc_path"]
 
 
 def test_an_element_to_itself_is_refused() -> None:

@@ -14,6 +14,7 @@ from oscc_netlists.element import (
     CurrentSource,
     Dc,
     Element,
+    Inductor,
     Pulse,
     Resistor,
     Sine,
@@ -48,6 +49,7 @@ def circuits(draw: st.DrawFn) -> Circuit:
             st.one_of(
                 st.builds(Resistor, st.just(f"r{k}"), *_ends(node), POSITIVE),
                 st.builds(Capacitor, st.just(f"c{k}"), *_ends(node), POSITIVE, FINITE),
+                st.builds(Inductor, st.just(f"l{k}"), *_ends(node), POSITIVE, FINITE),
                 st.builds(VoltageSource, st.just(f"v{k}"), *_ends(node), waves()),
                 st.builds(CurrentSource, st.just(f"i{k}"), *_ends(node), waves()),
                 st.builds(

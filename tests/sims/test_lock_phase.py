@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 
 from oscc.ir.interpret import interpret
+from oscc.observables import load, save
 from oscc.testing.flat import cells_stage
 from oscc.testing.tiny import tiny_program, tiny_stage
 from oscc_backends import phase
@@ -53,7 +56,7 @@ def test_settled_cells_have_the_digital_coherence() -> None:
     assert undecided.max() < 0.01
 
 
-def test_engines_of_phases_take_mixed_programs() -> None:
+def test_engines_of_phases_take_mixed_programs(tmp_path: Path) -> None:
     program = tiny_program(tiny_stage(), cells_stage(RATIO, gain_rad=12.6))
     artefact = phase.build(program)
     seen = PhaseEngine().run(artefact)
@@ -64,6 +67,11 @@ def test_engines_of_phases_take_mixed_programs() -> None:
     }
     assert seen.arrays["layer.0.locks.locked"].dtype == np.int8
     assert sorted(seen.stages) == ["layer.0.coupling", "layer.0.locks"]
+    path = tmp_path / "observables.safetensors"
+    save(seen, path)
+    for name, array in load(path).arrays.items():
+        assert array.dtype == seen.arrays[name].dtype
+        np.testing.assert_array_equal(array, seen.arrays[name])
     slow = ReferenceEngine().run(artefact)
     for name, array in seen.arrays.items():
         np.testing.assert_allclose(array, slow.arrays[name], atol=1e-8)

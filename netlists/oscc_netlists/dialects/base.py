@@ -10,6 +10,7 @@ from oscc_netlists.element import (
     CurrentSource,
     Dc,
     Element,
+    Inductor,
     Pulse,
     Resistor,
     Sine,
@@ -51,6 +52,9 @@ def element_line(element: Element) -> str:
         case Capacitor():
             start = number(element.start_V, what=element.name)
             return f"{name} {number(element.farad, what=element.name)} ic={start}"
+        case Inductor():
+            start = number(element.start_A, what=element.name)
+            return f"{name} {number(element.henry, what=element.name)} ic={start}"
         case VoltageSource() | CurrentSource():
             return f"{name} {wave_text(element.wave, element.name)}"
         case Transconductor() | Amplifier() | Switch():
