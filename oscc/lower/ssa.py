@@ -154,7 +154,7 @@ def lower_locks(
     *,
     plan: LockPlan = DEFAULT_PLAN,
     layers: Collection[int] | None = None,
-    fidelity: str = "pairwise",
+    fidelity: str = "oscillators",
     **settings: Any,
 ) -> Program:
     """Program of a traced SSA model: a lock stage a block, host operations, card.

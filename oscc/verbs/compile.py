@@ -11,6 +11,7 @@ from oscc.checks import require_whole
 from oscc.errors import RequestError
 from oscc.ir.program import Program
 from oscc.seeds import stream
+from oscc.verbs.simulate_cells import of_cells, write_cells
 
 if TYPE_CHECKING:
     from oscc.checkpoint import LoadedCheckpoint
@@ -147,7 +148,13 @@ def _lowered_locks(
         raise RequestError(
             f"Scheme `{request.scheme}` is for phases that are read; cells run `plain`."
         )
+    if request.fidelity == "summed":
+        raise RequestError(
+            "Fidelity `summed` is for sums of pairs; a cell is one pair of "
+            "oscillators. Leave it out."
+        )
     plan = lock_plan(request)
+    settings = {**settings, "fidelity": "oscillators"}
     return lower_locks(
         trace_locks(cast("Any", model.model), tokens), device, plan=plan, **settings
     )
@@ -310,6 +317,9 @@ def _write_decks(program: Program, folder: Path) -> None:
     from oscc_backends.spice import why_no_deck
     from oscc_sims.calibration import free_timings
 
+    if of_cells(program):
+        write_cells(program, folder)
+        return
     if why_no_deck(program):
         return
     timings = free_timings(program)

@@ -29,7 +29,11 @@ def ideal_elements(
         tile: Facts of a tile, where one was run.
         folder: Build folder, for the decks of its sample.
     """
-    if any(stage.fidelity == "oscillators" for stage in program.stages):
+    in_tiles = any(
+        stage.fidelity == "oscillators" and stage.readout == "phase"
+        for stage in program.stages
+    )
+    if in_tiles:
         found = (tile or {}).get("ideal_elements")
     else:
         ordered = sorted(seen, key=lambda one: (one.engine != "ngspice", one.engine))

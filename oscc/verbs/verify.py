@@ -30,6 +30,7 @@ from oscc.verbs.simulate import (
     simulate,
     simulate_into,
 )
+from oscc.verbs.simulate_cells import of_cells
 
 if TYPE_CHECKING:
     from oscc.checkpoint import LoadedCheckpoint
@@ -179,6 +180,8 @@ def _wants_tile(
     program: Program, options: VerifyOptions, results: Sequence[LevelResult]
 ) -> bool:
     """Whether a tile is run: asked for, or what the program is and gnucap judges."""
+    if of_cells(program):  # every deck of theirs holds real cells already
+        return False
     real = any(stage.fidelity == "oscillators" for stage in program.stages)
     ran = any(one.engine == "gnucap" and one.passed is not None for one in results)
     return options.tile or (real and ran)
@@ -200,7 +203,7 @@ def _tile(program: Program, options: VerifyOptions) -> dict[str, Any]:
 def _all_causes(
     program: Program, used: Mapping[str, Observables], tile: Mapping[str, Any] | None
 ) -> dict[str, dict[str, float | None]]:
-    if verify_cells.of_cells(program):
+    if of_cells(program):
         return dict(lock_causes(program, used))
     found: dict[str, dict[str, float | None]] = {**causes(program, used)}  # type: ignore[dict-item]
     if tile is not None and "rms_rad" in tile:
@@ -216,7 +219,7 @@ def _levels(word: str, program: Program, options: VerifyOptions) -> list[_Level]
             f"spice:ENGINE.{nearest(word, LEVELS)}"
         )
     probed = any(stage.update == "probe" for stage in program.stages)
-    cells = verify_cells.of_cells(program)
+    cells = of_cells(program)
     if level == "spice":
         return [
             _Level(
@@ -251,7 +254,7 @@ def _simulators(engine: str) -> tuple[str, ...]:
 def _tolerance(
     level: str, engine: str, program: Program, options: VerifyOptions
 ) -> float:
-    if verify_cells.of_cells(program):
+    if of_cells(program):
         return verify_cells.tolerance(level, engine, options.tolerance_coherence)
     if level in options.tolerance_rad:
         return options.tolerance_rad[level]
@@ -269,7 +272,7 @@ def _judge_one(
     from oscc_backends.spice import why_no_deck
 
     try:
-        if verify_cells.of_cells(program):
+        if of_cells(program):
             return verify_cells.judge_level(
                 program,
                 (one.level, one.engine, one.reference),
@@ -386,7 +389,10 @@ def _complete(seen: Observables, program: Program, options: VerifyOptions) -> bo
         return False
     if seen.engine in WHOLE:
         return True
-    wanted = chosen_targets(program, _simulation(seen.engine, options))
+    simulation = _simulation(seen.engine, options)
+    if of_cells(program):
+        return verify_cells.complete(seen, program, simulation)
+    wanted = chosen_targets(program, simulation)
     for name, index in wanted.items():
         at_hand = {tuple(row) for row in seen.arrays[f"{name}.index"].tolist()}
         if not {tuple(row) for row in index.tolist()} <= at_hand:

@@ -21,16 +21,13 @@ from oscc.ladder.locks import (
     rows_of,
 )
 from oscc.observables import Observables
+from oscc.verbs.simulate_cells import chosen_cells
 
 if TYPE_CHECKING:
     from oscc.ladder.levels import LevelResult
+    from oscc.verbs.simulate import SimulateOptions
 
 _SHARE = 1.0 / 3.0
-
-
-def of_cells(program: Program) -> bool:
-    """Whether the targets of a program are pair cells."""
-    return all(stage.readout == "coherence" for stage in program.stages)
 
 
 def tolerance(level: str, engine: str, given: Mapping[str, float]) -> float:
@@ -83,6 +80,16 @@ def judge_level(
     if not gate.passed:
         raise UndecidedError(gate.sentence)
     return result, gate
+
+
+def complete(seen: Observables, program: Program, options: SimulateOptions) -> bool:
+    """Whether a simulator's run of cells can be judged: all asked for, at two steps."""
+    for name, rows in chosen_cells(program, options).items():
+        if not set(rows.tolist()) <= set(seen.arrays[f"{name}.cells"].tolist()):
+            return False
+        if options.gate and f"{name}.raw.half_step_coherence" not in seen.arrays:
+            return False
+    return True
 
 
 def converged(program: Program, seen: Observables, limit: float) -> Convergence:

@@ -13,6 +13,7 @@ from oscc.errors import RequestError
 from oscc.ir import Stage
 from oscc.passes import PIPELINE, PassOptions, choose_dwell, legalise, run
 from oscc.passes.legalise import largest_injection
+from oscc.passes.locks import choose_locks
 from oscc.testing.tiny import tiny_program, tiny_stage
 from oscc_backends import circuit
 from oscc_sims.circuit import solve
@@ -74,9 +75,10 @@ def test_it_changes_nothing_and_records_the_share() -> None:
 
 
 def test_the_pipeline_is_in_order_and_tells_of_each_pass() -> None:
-    assert (choose_dwell, legalise) == PIPELINE
+    assert (choose_locks, choose_dwell, legalise) == PIPELINE
     seen = []
     fixed = options(scheme="plain", substeps=2, periods=30)
     program = run(tiny_program(), fixed, after=lambda name, _: seen.append(name))
-    assert seen == ["choose_dwell", "legalise"]
-    assert [p["name"] for p in program.provenance["passes"]] == seen
+    assert seen == ["choose_locks", "choose_dwell", "legalise"]
+    # a program without pair cells has nothing to tell of the first
+    assert [p["name"] for p in program.provenance["passes"]] == seen[1:]
