@@ -44,6 +44,7 @@ class Compile(_Section, frozen=True):
     unknown: Literal["error", "other"] = "error"
     lock_coupling: Positive = 0.02
     lock_margin: NotNegative = 0.05
+    mean_field: Literal["host", "oscillators"] = "host"
     key: str | None = None
 
 

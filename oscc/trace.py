@@ -7,16 +7,17 @@ the model's own update; `flow` is solved exactly here, whatever training used.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from oscc.arrays import FloatArray, IntArray, frozen
+from oscc.arrays import ComplexArray, FloatArray, IntArray, frozen
 from oscc.checks import require_choice, require_shape
 from oscc.errors import RequestError
+from oscc.host_counts import layer_operations, mode_operations, outer_operations
 from oscc.models.flow import exact_increment
 
 if TYPE_CHECKING:
@@ -24,12 +25,14 @@ if TYPE_CHECKING:
 
     from oscc.models.base import Layer, LayerState, Model
     from oscc.models.config import ModelConfig
+    from oscc.models.fsn_mf import FsnMfLayer
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LayerTrace:
     """One coupling step on one input; T tokens, K coordinates, H heads, N harmonics.
 
+    `layer`: index of the layer that the step is of.
     `theta_rad` [T,K]: unwrapped phases that enter, sources and targets alike.
     `weights` [H,T,T]: causal attention, row t reads column u.
     `gain_rad` [T,K]: signed gain over the dwell, value gate times bound; 0 for a
@@ -42,6 +45,7 @@ class LayerTrace:
     """
 
     name: str
+    layer: int
     theta_rad: FloatArray
     weights: FloatArray
     gain_rad: FloatArray
@@ -55,8 +59,37 @@ class LayerTrace:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class ModesTrace:
+    """One coupling to the M collective modes of each token on one input.
+
+    `orders` [M]: harmonic of each mode. `into` [M,K], `out` [K,M], `pin` [2,K]:
+    complex coefficients, the scale k^-1/2 in `into`. `response`: `linear` or `square`.
+    All else as in `LayerTrace`.
+    """
+
+    name: str
+    layer: int
+    theta_rad: FloatArray
+    orders: IntArray
+    into: ComplexArray
+    out: ComplexArray
+    pin: ComplexArray
+    response: str
+    gain_rad: FloatArray
+    next_rad: FloatArray
+    operations: Mapping[str, int]
+
+
+Step = LayerTrace | ModesTrace
+"""A coupling step: attention, or the coupling to modes."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Trace:
     """A model on one input: `tokens` [T], `layers`, `logits` [T,V].
+
+    `layers` holds the coupling steps in the order they run: one a layer, two where a
+    coupling to modes follows the attention.
 
     `successor` says what becomes of the weight that meets no successor (`dropped` or
     `renormalised`); `operations` counts the host outside the layers. `mode` says what
@@ -68,7 +101,7 @@ class Trace:
     update: str
     successor: str
     tokens: IntArray
-    layers: tuple[LayerTrace, ...]
+    layers: tuple[Step, ...]
     logits: FloatArray
     operations: Mapping[str, int]
     config: Mapping[str, Any]
@@ -81,8 +114,8 @@ MODES = ("prefill", "decode")
 # A sum of 128 weighted phasors of size 1 is rounded by less than this many eps.
 _ROUNDING = 64.0
 
-Coupling = Callable[[int, LayerTrace], npt.NDArray[np.float64]]
-"""Layer index and the layer's trace on one window -> phases after the step, [T,K]."""
+Coupling = Callable[[int, Step], npt.NDArray[np.float64]]
+"""Layer index and the step's trace on one window -> phases after the step, [T,K]."""
 
 
 def trace(model: Model, tokens: npt.ArrayLike, *, mode: str = "prefill") -> Trace:
@@ -105,12 +138,12 @@ def trace(model: Model, tokens: npt.ArrayLike, *, mode: str = "prefill") -> Trac
         >>> from oscc.models.base import build_model
         >>> from oscc.models.config import ModelConfig
         >>> model = build_model(ModelConfig("fsn", k=8, layers=1, heads=2, hidden=8))
-        >>> trace(model, [3, 1, 4]).layers[0].weights.shape
-        (2, 3, 3)
+        >>> trace(model, [3, 1, 4]).layers[0].gain_rad.shape
+        (3, 8)
     """
-    kept: list[LayerTrace] = []
+    kept: list[Step] = []
 
-    def keep(index: int, layer: LayerTrace) -> FloatArray:
+    def keep(index: int, layer: Step) -> FloatArray:
         kept.append(layer)
         return layer.next_rad
 
@@ -120,15 +153,21 @@ def trace(model: Model, tokens: npt.ArrayLike, *, mode: str = "prefill") -> Trac
     logits = forward_with(model, symbols[None], keep)[0]
     config = model.config
     first = 0 if mode == "prefill" else len(symbols) - 1
-    counted = _layer_operations(config, len(symbols), first)
+    attention = layer_operations(config, len(symbols), first)
+    collective = mode_operations(config, len(symbols) - first)
     return Trace(
         config.family,
         config.update,
         config.successor,
         frozen(symbols, np.int64),
-        tuple(replace(layer, operations=counted) for layer in kept),
+        tuple(
+            replace(one, operations=attention)
+            if isinstance(one, LayerTrace)
+            else replace(one, operations=collective)
+            for one in kept
+        ),
         frozen(logits),
-        _outer_operations(config, len(symbols) - first),
+        outer_operations(config, len(symbols) - first),
         _as_mapping(config),
         mode,
     )
@@ -137,7 +176,7 @@ def trace(model: Model, tokens: npt.ArrayLike, *, mode: str = "prefill") -> Trac
 def forward_with(
     model: Model, tokens: npt.ArrayLike, coupling: Coupling | None = None
 ) -> FloatArray:
-    """Logits with every layer's coupling step replaced by what the callable returns.
+    """Logits with every coupling step replaced by what the callable returns.
 
     The host operations run in float64 on the phases that come back, so that what one
     layer gets wrong is what the next one sees.
@@ -145,8 +184,8 @@ def forward_with(
     Args:
         model: A model of any family.
         tokens: Symbol numbers, shape (B, T), 1 <= T <= context.
-        coupling: Called once per layer and window, windows in order within a layer;
-            returns unwrapped phases [rad], shape (T, K). None: the exact step.
+        coupling: Called once per coupling step and window, windows in order within a
+            step; returns unwrapped phases [rad], shape (T, K). None: the exact step.
 
     Returns:
         Logits, shape (B, T, V).
@@ -169,15 +208,22 @@ def forward_with(
     require_lowering(model.config.family, model.config.values)
     symbols = checked_tokens(model.config, tokens)
     double = cast("Any", copy.deepcopy(model)).double()
-    layers = double.coupling_layers()
+    places = [
+        (number, part)
+        for number, layer in enumerate(double.coupling_layers())
+        for part in range(len(layer.stages()))
+    ]
 
     def advance(index: int, state: LayerState) -> torch.Tensor:
         exact = exact_step(double.config, state)
         if coupling is None:
             return torch.from_numpy(exact)
+        number, part = places[index]
+        layer = double.coupling_layers()[number]
+        traced = _mode_traces if part else _layer_traces
         rows = [
-            _checked_phases(coupling(index, one), one)
-            for one in _layer_traces(double.config, index, layers[index], state, exact)
+            _checked_phases(coupling(number, one), one)
+            for one in traced(double.config, number, layer, state, exact)
         ]
         return torch.from_numpy(np.stack(rows))
 
@@ -257,7 +303,7 @@ def checked_tokens(config: ModelConfig, tokens: npt.ArrayLike) -> IntArray:
     return symbols
 
 
-def _checked_phases(phases: npt.ArrayLike, layer: LayerTrace) -> FloatArray:
+def _checked_phases(phases: npt.ArrayLike, layer: Step) -> FloatArray:
     out = np.asarray(phases, np.float64)
     require_shape(
         "phases", out, layer.theta_rad.shape, axes="(tokens, k)", where=layer.name
@@ -269,17 +315,18 @@ def _checked_phases(phases: npt.ArrayLike, layer: LayerTrace) -> FloatArray:
 
 def _layer_traces(
     config: ModelConfig, index: int, layer: Layer, state: LayerState, exact: FloatArray
-) -> list[LayerTrace]:
+) -> Sequence[LayerTrace]:
     kernel = layer.coefficients()
     parts = [None if p is None else frozen(p.double().numpy()) for p in kernel[1:]]
     gamma, alpha, successor_gamma, successor_alpha = parts
-    operations = _layer_operations(config, exact.shape[1])
+    operations = layer_operations(config, exact.shape[1])
     harmonics = frozen(kernel.harmonics, np.int64)
     theta, weights = _numpy(state.theta), _numpy(state.weights)
     gain = effective_gain(state)
     return [
         LayerTrace(
             f"layer.{index}.coupling",
+            index,
             frozen(theta[i]),
             frozen(weights[i]),
             frozen(gain[i]),
@@ -295,46 +342,28 @@ def _layer_traces(
     ]
 
 
-def _layer_operations(
-    config: ModelConfig, tokens: int, first: int = 0
-) -> dict[str, int]:
-    """Counts of the host in one layer; multiply-accumulates but where said.
-
-    The bound needs the direction at the start, so the host sums the whole field once:
-    re and im of every harmonic and route, then its turn into the target's frame.
-
-    Args:
-        tokens: Tokens that are read.
-        first: First token that is computed; keys, cosines and sines of those before
-            it are at hand from their own steps.
-    """
-    k, width = config.k, config.hidden
-    pairs = (tokens * (tokens + 1) - first * (first + 1)) // 2
-    tokens -= first
-    routes = 1 if config.family == "kuramoto" else 2
-    wide = 2 * k if config.feed_forward == "lift" else k
-    gated = 2 * tokens * 2 * k * k if config.gates != "none" else 0
-    fields = 2 * config.harmonics * (pairs * k * routes + 2 * tokens * k * (routes - 1))
-    turned = 2 * config.harmonics * tokens * k
-    fed = 0 if config.feed_forward == "none" else tokens
-    return {
-        "score_gates": gated,
-        "value_gate": tokens * 2 * k * k,
-        "score": pairs * 2 * k,
-        "softmax_exponentials": pairs * config.heads,
-        "sine_cosine_pairs": 2 * tokens * k,
-        "bound": 0 if config.bound == "B0" else fields + turned + 3 * tokens * k,
-        "feed_forward": fed * (2 * wide * width + width + width * k),
-        "feed_forward_bound": 0 if config.bound == "B0" else 2 * fed * k,
-    }
-
-
-def _outer_operations(config: ModelConfig, tokens: int) -> dict[str, int]:
-    return {
-        "embedding_reads": tokens * config.k,
-        "sine_cosine_pairs": tokens * config.k,
-        "read_out": tokens * config.symbols * 2 * config.k,
-    }
+def _mode_traces(
+    config: ModelConfig, index: int, layer: Layer, state: LayerState, exact: FloatArray
+) -> Sequence[ModesTrace]:
+    kernel = cast("FsnMfLayer", layer).mode_coefficients()
+    into, out, pin = (frozen(part.numpy(), np.complex128) for part in kernel[1:])
+    theta, gain = _numpy(state.theta), effective_gain(state)
+    return [
+        ModesTrace(
+            f"layer.{index}.modes",
+            index,
+            frozen(theta[i]),
+            frozen(kernel.orders, np.int64),
+            into,
+            out,
+            pin,
+            config.mode_response,
+            frozen(gain[i]),
+            frozen(exact[i]),
+            mode_operations(config, exact.shape[1]),
+        )
+        for i in range(len(theta))
+    ]
 
 
 def _as_mapping(config: ModelConfig) -> dict[str, Any]:

@@ -44,9 +44,9 @@ _WHOLE = ("token", "coordinate", "run", "substep", "periods")
 
 _HEADER = re.compile(r"^\* ([a-z_]+): (.*)$", re.MULTILINE)
 _STEM = re.compile(r"_t\d+_k\d+_r\d+_s\d+_p\d+(_finer)?$")
-_PAIR = re.compile(r"[vg]_(?P<source>\d+)_(?P<harmonic>\d+)_(?P<route>[ps])")
-_TILE = re.compile(r"g_w_(?P<target>\d+)_(?P<source>\d+)_(?P<route>[ps])")
-_SUM = re.compile(r"[rg]_x_(?P<harmonic>\d+)_(?P<route>[ps])")
+_PAIR = re.compile(r"[vg]_(?P<source>\d+)_(?P<harmonic>\d+)_(?P<route>[pse])")
+_TILE = re.compile(r"g_w_(?P<target>\d+)_(?P<source>\d+)_(?P<route>[pse])")
+_SUM = re.compile(r"[rg]_x_(?P<harmonic>\d+)_(?P<route>[pse])")
 _HOST_SUM = re.compile(r"(?:v_sum|g_x)_(?P<harmonic>\d+)")
 
 

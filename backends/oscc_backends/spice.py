@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from oscc.arrays import IntArray
 from oscc.checks import require_choice
 from oscc.device.card import Card
 from oscc.device.card_file import card_from_mapping
@@ -26,6 +27,7 @@ from oscc.errors import RequestError
 from oscc.ir.plan import Dwell
 from oscc.ir.program import Program
 from oscc.ir.stage import Stage
+from oscc.ir.views import edges_of
 from oscc_netlists.couplers import Pull, RouteTerms
 from oscc_netlists.deck import FIDELITIES, Deck, target_deck
 from oscc_netlists.names import unique_names
@@ -94,11 +96,15 @@ def pull_of(
         target: Token and coordinate.
         period_s: Free period that carriers and gate are built on.
     """
-    coordinate, couplings = target[1], stage.factored
     (row,), dwell_s = stage.rows_of([target]), dwell.periods * period_s
     gain = float(stage.gain_rad.flat[row]) * dwell.gain
-    routes = []
-    for coupling in couplings:
+    offset = float(stage.detuning_rad.flat[row]) * dwell.gain
+    direct = offset / (dwell_s * float(ppv_series(card, 0).real))
+    if stage.flat:
+        listed = _listed_terms(card, stage, edges_of(stage, row), gain, dwell_s)
+        return Pull(stage.theta_rad, listed, direct)
+    coordinate, routes = target[1], []
+    for coupling in stage.factored:
         head = int(coupling.head_of_coordinate[coordinate])
         received = coupling.weights[head, row // stage.grid[1]]
         source = np.flatnonzero(received)
@@ -113,15 +119,36 @@ def pull_of(
             unit[kept],
         )
         routes.append(terms)
-    offset = float(stage.detuning_rad.flat[row]) * dwell.gain
-    direct = offset / (dwell_s * float(ppv_series(card, 0).real))
     return Pull(stage.theta_rad[:, coordinate], tuple(routes), direct)
+
+
+def _listed_terms(
+    card: Card, stage: Stage, mine: IntArray, gain: float, dwell_s: float
+) -> tuple[RouteTerms, ...]:
+    """Listed pairs as terms, one group a harmonic: each pair has its own offset."""
+    edges, out = stage.edges, []
+    for order in stage.harmonics if gain else ():
+        part = mine[edges.harmonic[mine] == order]
+        orders = np.array([order])
+        out.append(
+            RouteTerms(
+                "edges",
+                edges.source[part],
+                edges.gamma[part],
+                orders,
+                unit_injection_A(card, orders, dwell_s) * gain,
+                edges.alpha_rad[part],
+            )
+        )
+    return tuple(out)
 
 
 def largest_move_rad(stage: Stage, token: int, coordinate: int, dwell: Dwell) -> float:
     """Bound of the phase that a dwell can add: the sum of all pulls, [rad]."""
     (row,), size = stage.rows_of([(token, coordinate)]), 0.0
-    for coupling in stage.factored:
+    if stage.flat:
+        size = float(np.abs(stage.edges.gamma[edges_of(stage, row)]).sum())
+    for coupling in () if stage.flat else stage.factored:
         head = int(coupling.head_of_coordinate[coordinate])
         received = coupling.weights[head, row // stage.grid[1]]
         strength = float(np.abs(coupling.gamma[:, coordinate]).sum())

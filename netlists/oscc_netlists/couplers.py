@@ -6,7 +6,8 @@ Fidelity `pairwise`. A held source is ideal: one sine for each harmonic and rout
 
 where I_NR is the current phasor for a unit of field of that harmonic and route. The
 routes of one harmonic have offsets of their own, and a real weight cannot turn a
-phasor; so each source has one output a route, turned by what that route needs.
+phasor; so each source has one output a route, turned by what that route needs. Pairs
+that are listed one by one have an offset each, so their outputs are turned one by one.
 One transconductor for each pair term carries the weight into the sum node of its
 harmonic and route, x_N_R; the sums meet in node y, scaled by |I_NR|. Negative
 weights are negative transconductors (an inverted copy of the source in hardware).
@@ -18,6 +19,7 @@ from __future__ import annotations
 
 import cmath
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -45,7 +47,7 @@ WEIGHT_SIEMENS = 1e-4
 SUM_OHM = 1e4
 GATE_LOAD_OHM = 1e6
 GATE_MODEL = SwitchModel("swg", 0.5, 0.1, 1.0, 1e12)
-ROUTE_LETTER = {"present": "p", "successor": "s"}
+ROUTE_LETTER = {"present": "p", "successor": "s", "edges": "e"}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,11 +55,12 @@ class RouteTerms:
     """What one target receives over one route.
 
     Args:
-        route: `present` or `successor`.
-        source: Token of each source, shape (S,).
+        route: `present`, `successor`, or `edges` for pairs listed one by one.
+        source: Token of each source, or its row in a flat bank, shape (S,).
         weight: Its weight, shape (S,).
         harmonic: Orders, shape (N,).
         unit_A: Current phasor for a unit of field, shape (N,), [A].
+        offset_rad: Offset of each source at every order, shape (S,), [rad]; None: 0.
     """
 
     route: str
@@ -65,6 +68,19 @@ class RouteTerms:
     weight: FloatArray
     harmonic: IntArray
     unit_A: ComplexArray
+    offset_rad: FloatArray | None = None
+
+    @property
+    def offsets(self) -> FloatArray:
+        """Offset of each source, shape (S,), [rad]."""
+        zero = np.zeros(self.source.size)
+        return zero if self.offset_rad is None else self.offset_rad
+
+    @property
+    def terms(self) -> Iterator[tuple[int, float, float]]:
+        """Source, weight and offset of every pair."""
+        parts = (self.source, self.weight, self.offsets)
+        return zip(*(part.tolist() for part in parts), strict=True)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,7 +88,7 @@ class Pull:
     """All that pulls one target during one dwell.
 
     Args:
-        theta_rad: Phase of each source token, shape (tokens,).
+        theta_rad: Phase of each source, shape (S,).
         routes: Pair terms by route.
         offset_A: Direct current that stands for a detuning.
     """
@@ -87,7 +103,8 @@ class Pull:
         for terms in self.routes:
             held = self.theta_rad[terms.source]
             for order, unit in zip(terms.harmonic, terms.unit_A, strict=True):
-                field = complex((terms.weight * np.exp(1j * order * held)).sum())
+                angle = order * held + terms.offsets
+                field = complex((terms.weight * np.exp(1j * angle)).sum())
                 out[int(order)] = out.get(int(order), 0j) + complex(unit) * field
         return out
 
@@ -139,12 +156,12 @@ def pairwise(
         letter = ROUTE_LETTER[terms.route]
         for order, unit in zip(terms.harmonic.tolist(), terms.unit_A, strict=True):
             tag = f"{order}_{letter}"
-            for token, size in zip(terms.source.tolist(), terms.weight, strict=True):
+            for token, size, offset in terms.terms:
                 angle = order * float(pull.theta_rad[token]) + cmath.phase(unit)
-                wave = sine(timing, window, order, angle)
+                wave = sine(timing, window, order, angle + offset)
                 node = f"u_{token}_{tag}"
                 sources.append(VoltageSource(f"v_{token}_{tag}", node, "0", wave))
-                siemens = WEIGHT_SIEMENS * float(size)
+                siemens = WEIGHT_SIEMENS * size
                 ends = ("0", f"x_{tag}", node, "0")
                 weights.append(Transconductor(f"g_{token}_{tag}", *ends, siemens))
             share = abs(unit) / full / SUM_OHM / (WEIGHT_SIEMENS * SUM_OHM)

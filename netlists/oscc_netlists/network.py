@@ -32,8 +32,8 @@ from oscc_netlists.element import (
     VoltageSource,
 )
 
-_WEIGHT = re.compile(r"g_(\d+)_(\d+)_([ps])")
-_SOURCE = re.compile(r"v_(?:\d+|sum)_(\d+)(?:_[ps])?")
+_WEIGHT = re.compile(r"g_(\d+)_(\d+)_([pse])")
+_SOURCE = re.compile(r"v_(?:\d+|sum)_(\d+)(?:_[pse])?")
 _GATED = re.compile(r"([^*]+)\*v\(y\)\*v\(gate\)")
 
 
@@ -42,9 +42,9 @@ class PairTerms:
     """Every pair term of a deck.
 
     Args:
-        source: Token of the source, shape (E,).
+        source: Token of the source, or its row in a flat bank, shape (E,).
         harmonic: Order, shape (E,).
-        route: `present` or `successor`, E words.
+        route: `present`, `successor` or `edges`, E words.
         weight: Weight of the pair, shape (E,).
         current_A: Phasor that the term injects, shape (E,), [A].
     """

@@ -10,6 +10,7 @@ from oscc.account.assumptions import assumptions
 from oscc.account.balance import measured
 from oscc.account.break_even import break_even
 from oscc.account.digital import (
+    ONLY_HARDWARE,
     HostWork,
     bound_note,
     digital_energy_J,
@@ -176,7 +177,8 @@ def _only_hardware(host: tuple[HostWork, ...]) -> float:
 
     The products of the bound are in it: a digital layer has its field already.
     """
-    return math.fsum(w.energy_J for w in host if w.added or w.name == "bound")
+    only = [w for w in host if w.added or w.name in ONLY_HARDWARE]
+    return math.fsum(work.energy_J for work in only)
 
 
 def _stage_entry(stage: StageEnergy) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """The digital side: host operations of the program, the rival for the same coupling.
 
-One pair term is a real weight times a phasor: two multiply-accumulates. Memory and data
-movement are left out on both sides.
+One pair term is a real weight times a phasor: two multiply-accumulates; four where the
+pair has an offset of its own (`oscc.ir.views.pair_macs`). Memory and data movement are
+left out on both sides.
 """
 
 from __future__ import annotations
@@ -10,15 +11,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from oscc.account.assumptions import Assumption
-from oscc.account.pairs import count_pairs
 from oscc.checks import require_choice
 from oscc.ir.plan import dwells
 from oscc.ir.program import HostOperation, Program
 from oscc.ir.stage import Stage
+from oscc.ir.views import pair_macs
 from oscc.units import grouped
 
-MACS_PER_PAIR_TERM = 2
 PRECISIONS = ("int4", "int8", "fp32")
+ONLY_HARDWARE = (
+    *("bound", "mode_phases", "mode_weights"),
+    *("mode_angles", "mode_equations", "mode_logarithms"),
+)
+"""Host operations of a program that a digital layer would not have."""
 HOST_UNITS = ("mac", "exp", "sincos", "read")
 
 
@@ -33,16 +38,15 @@ class HostWork:
     added: bool
 
 
-def pair_macs(program: Program) -> int:
+def coupling_macs(program: Program) -> int:
     """Multiply-accumulates of the coupling alone, all stages.
 
     Example:
         >>> from oscc.testing.energy import two_token_program
-        >>> pair_macs(two_token_program())
+        >>> coupling_macs(two_token_program())
         6
     """
-    terms = sum(count_pairs(stage).pair_terms for stage in program.stages)
-    return MACS_PER_PAIR_TERM * terms
+    return sum(map(pair_macs, program.stages))
 
 
 def digital_energy_J(
@@ -60,7 +64,7 @@ def digital_energy_J(
         >>> round(digital_energy_J(two_token_program(), known)["int8"] * 1e12, 6)
         1.38
     """
-    macs = pair_macs(program)
+    macs = coupling_macs(program)
     return {name: macs * known[f"digital_{name}_mac_J"].value for name in PRECISIONS}
 
 
@@ -93,7 +97,7 @@ multiply-accumulates there, where the coupling saves 6. With this bound the \
 oscillators replace no digital work; its energy stands in host_parts_J as `bound`.'
     """
     macs = sum(o.count for o in program.host_operations if o.name == "bound")
-    saved = pair_macs(program)
+    saved = coupling_macs(program)
     if macs == 0:
         return None
     verdict = (
@@ -119,8 +123,7 @@ def _added(program: Program) -> list[HostOperation]:
         if stage.scheme == "extrapolated":
             out.append(HostOperation("extrapolation", number, writes))
         if _needs_products(stage):
-            terms = count_pairs(stage).pair_terms
-            out.append(HostOperation("field", number, MACS_PER_PAIR_TERM * terms))
+            out.append(HostOperation("field", number, pair_macs(stage)))
         if stage.scheme == "corrected":
             # Second order: (4H + 1) drifts of 2H complex products, 4 real ones each.
             top = max(stage.harmonics)

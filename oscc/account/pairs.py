@@ -38,8 +38,8 @@ def count_pairs(stage: Stage) -> PairCounts:
         >>> count_pairs(two_token_stage())
         PairCounts(pairs=3, pair_terms=3, pair_routes=3, targets=2, sources=2)
     """
-    routes = 0
-    for coupling in stage.factored:
+    routes = _listed_pairs(stage)
+    for coupling in () if stage.flat else stage.factored:
         weights = (coupling.weights != 0).sum(axis=(1, 2))
         active = (coupling.gamma != 0).any(axis=0)
         routes += int((weights[coupling.head_of_coordinate] * active).sum())
@@ -52,13 +52,18 @@ def count_pairs(stage: Stage) -> PairCounts:
     )
 
 
+def _listed_pairs(stage: Stage) -> int:
+    """Words of listed pairs: each has one of its own, whatever its harmonic."""
+    return pair_terms(stage) if stage.flat else 0
+
+
 def strength_by_harmonic(stage: Stage) -> FloatArray:
     """Sum over the pairs of a target of |c_n|, routes added, gain left out.
 
-        strength_n = sum_routes |gamma_n| sum_u |A_u|
+        strength_n = sum_routes |gamma_n| sum_u |A_u|,  of listed pairs sum |gamma|
 
     Returns:
-        Shape (N, T, K), N over `stage.harmonics`, without unit.
+        Shape (N, T, K) or (N, T'), N over `stage.harmonics`, without unit.
 
     Example:
         >>> from oscc.testing.energy import two_token_stage
@@ -66,7 +71,12 @@ def strength_by_harmonic(stage: Stage) -> FloatArray:
         [1.0, 1.0]
     """
     orders = stage.harmonics
-    out = np.zeros((len(orders), *stage.grid))
+    out = np.zeros((len(orders), *stage.phi0_rad.shape))
+    if stage.flat:
+        edges = stage.edges
+        place = (np.searchsorted(orders, edges.harmonic), edges.target)
+        np.add.at(out, place, np.abs(edges.gamma))
+        return out
     for coupling in stage.factored:
         sums = np.abs(coupling.weights).sum(axis=2)[coupling.head_of_coordinate].T
         for number, order in enumerate(coupling.harmonics):
@@ -76,8 +86,13 @@ def strength_by_harmonic(stage: Stage) -> FloatArray:
 
 
 def weight_strength(stage: Stage) -> FloatArray:
-    """Sum over routes and sources of |A|, where a coordinate uses the route, (T, K)."""
-    out = np.zeros(stage.grid)
+    """Sum over routes and sources of |A|, where a coordinate uses the route.
+
+    Of listed pairs the sum of |gamma|. In the shape of the targets.
+    """
+    if stage.flat:
+        return np.asarray(strength_by_harmonic(stage).sum(axis=0))
+    out = np.zeros(stage.phi0_rad.shape)
     for coupling in stage.factored:
         sums = np.abs(coupling.weights).sum(axis=2)[coupling.head_of_coordinate].T
         out += sums * (coupling.gamma != 0).any(axis=0)
@@ -85,7 +100,7 @@ def weight_strength(stage: Stage) -> FloatArray:
 
 
 def field_by_harmonic(stage: Stage) -> FloatArray:
-    """|C_n| of every target, its pairs already summed, shape (N, T, K)."""
+    """|C_n| of every target, its pairs already summed, shape (N, T, K) or (N, T')."""
     from oscc.ir.interpret import field
 
     real, imaginary = field(stage)

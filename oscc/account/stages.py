@@ -101,11 +101,11 @@ def class_a_energy_J(card: Card, strength: FloatArray, stage: Stage) -> FloatArr
         E = Vdd |g| sum_n strength_n / |Gamma_n| + Vdd |Omega| / Gamma_0
 
     Args:
-        strength: Strength by harmonic, shape (N, T, K): the sum over pairs of |c_n|
+        strength: Strength by harmonic, shape (N, ...): the sum over pairs of |c_n|
             where every pair has an element, |C_n| where the sum is formed before.
 
     Returns:
-        Shape (T, K), [J].
+        Shape of the targets, [J].
 
     Source: bias equal to the peak current |I_n| = |g| strength_n / (P T0 |Gamma_n|).
 
@@ -118,7 +118,7 @@ def class_a_energy_J(card: Card, strength: FloatArray, stage: Stage) -> FloatArr
         193
     """
     response = np.abs(ppv_series(card, np.array(stage.harmonics)))
-    injected = np.einsum("ntk,n->tk", strength, 1.0 / response)
+    injected = np.einsum("n...,n->...", strength, 1.0 / response)
     trim = np.abs(stage.detuning_rad) / abs(ppv_series(card, 0).real)
     out: FloatArray = card.vdd_V * (np.abs(stage.gain_rad) * injected + trim)
     return out

@@ -61,6 +61,7 @@ _DEVICE, _ACCURACY = {"group": "Device"}, {"group": "Accuracy"}
 @setting("--coupler", "compile.coupler", **_DEVICE, text="Kind of coupler.")
 @setting("--fidelity", "compile.fidelity", **_DEVICE, text="What a deck holds.")
 @shared.UPDATE
+@shared.MEAN_FIELD
 @setting("--scheme", "compile.scheme", **_ACCURACY, text="How dwells are combined.")
 @setting("--substeps", "compile.substeps", **_ACCURACY, text="Substeps S of a stage.")
 @setting(
@@ -183,7 +184,7 @@ def _row(stage: Stage) -> tuple[str, ...]:
         stage.name,
         grouped(stage.targets),
         grouped(coupled_pairs(stage)),
-        str(max(stage.harmonics)),
+        str(stage.harmonics[-1]),
         stage.update,
         f"{stage.scheme} {stage.substeps} x {stage.dwell_periods}",
         f"{total_periods(stage)} T",

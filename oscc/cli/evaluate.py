@@ -35,6 +35,7 @@ from oscc.cli.results import emit, model_section
 @shared.KEY
 @shared.DEVICE
 @shared.UPDATE
+@shared.MEAN_FIELD
 @setting(
     "--accuracy-mrad",
     "evaluate.accuracy_mrad",
@@ -60,6 +61,7 @@ def command(run: Run, checkpoint: Path, text: Path | None) -> None:
         scheme=run.config.compile.scheme,
         substeps=run.config.compile.substeps,
         periods=run.config.compile.periods,
+        mean_field=run.config.compile.mean_field,
         accuracy_mrad=section.accuracy_mrad,
         seed=run.config.seed,
         threads=run.jobs,

@@ -30,7 +30,8 @@ _KINDS = {"build": "a build", "cards": "the list of device cards"}
     cls=Option,
     group="Input",
     metavar="U,T,J",
-    help="Every term of one pair: source token, target token, coordinate.",
+    help="Every term of one pair: source token (of modes its number), target token, "
+    "coordinate.",
 )
 @click.option(
     "--plot",
@@ -155,20 +156,50 @@ def _build(found: dict[str, Any]) -> None:
     ]
     columns = ("stage", "targets", "pairs", "pair terms", "update", "scheme", "dwell")
     table(columns, rows, right=(1, 2, 3, 6))
-    share = 100 * found["coverage"]["share_on_oscillators"]
-    say(
-        f"on oscillators {share:.0f} % of multiply-accumulates; engines that have run: "
-        f"{', '.join(found['engines']) or 'none'}"
-    )
+    _coverage(found["coverage"])
+    say(f"engines that have run: {', '.join(found['engines']) or 'none'}")
     for note in program["notes"]:
         say(f"note: {note}")
     for stage in found.get("pair", ()):
         _pair(stage)
 
 
+def _coverage(coverage: dict[str, Any]) -> None:
+    """Multiply-accumulates on oscillators and on the host, by layer and in all."""
+    from oscc.units import grouped
+
+    named = [
+        ("outside" if part["layer"] < 0 else f"layer {part['layer']}", part)
+        for part in coverage["layers"]
+    ]
+    rows = [
+        (
+            name,
+            ", ".join(
+                f"{stage.split('.')[-1]} {grouped(macs)}"
+                for stage, macs in part.get("stages", {}).items()
+            )
+            or "-",
+            grouped(part["oscillator_macs"]),
+            grouped(part["host_macs"]),
+            f"{100 * part['share_on_oscillators']:.1f} %",
+        )
+        for name, part in (*named, ("in all", coverage))
+    ]
+    columns = (
+        "multiply-accumulates",
+        "stages",
+        "on oscillators",
+        "on the host",
+        "share",
+    )
+    table(columns, rows, right=(2, 3, 4))
+
+
 def _pair(stage: dict[str, Any]) -> None:
     say(
-        f"{stage['stage']}: source at {stage['source_theta_rad']:.6g} rad, target "
+        f"{stage['stage']}: source {stage['source_is']} at "
+        f"{stage['source_theta_rad']:.6g} rad, target "
         f"starts at {stage['target_phi0_rad']:.6g} rad, "
         f"gain {stage['gain_rad']:.6g} rad"
     )

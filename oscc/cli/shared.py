@@ -25,6 +25,12 @@ UPDATE = setting(
     group="Accuracy",
     text="What runs; without it, what the checkpoint was trained with.",
 )
+MEAN_FIELD = setting(
+    "--mean-field",
+    "compile.mean_field",
+    group="Device",
+    text="Who forms the collective modes of FSN-MF.",
+)
 TARGETS = setting(
     "--targets",
     "simulate.targets",

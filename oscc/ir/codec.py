@@ -17,6 +17,7 @@ from oscc.checks import nearest
 from oscc.errors import RequestError
 from oscc.ir.coupling import Coupling
 from oscc.ir.edges import Edges
+from oscc.ir.modes import MODE_ARRAYS, Modes
 from oscc.ir.program import CONVENTIONS, HostOperation, Program
 from oscc.ir.stage import Stage
 from oscc.ir.upgrade import FORMAT, require_known, upgrade
@@ -39,7 +40,8 @@ _STAGE_WORDS = (
 # Younger than the format: written only where they say something, so that a program
 # of before is still the same bytes.
 _LATER_ARRAYS = ("index", "source_index", "digital_coherence")
-_LATER_WORDS = {"first_token": 0}
+_LATER_WORDS = {"first_token": 0, "readers": 1}
+_LATER_PARTS = ("modes",)
 _EDGE_ARRAYS = ("target", "source", "harmonic", "gamma", "alpha_rad")
 _PROGRAM_WORDS = ("family", "accuracy_rad", "coupler", "deck_targets", "seed")
 # Element types on disk; a foreign file may hold others, and then has another digest.
@@ -63,6 +65,10 @@ def _stage_parts(stage: Stage, key: str, arrays: Arrays) -> dict[str, Any]:
     for word, default in _LATER_WORDS.items():
         if getattr(stage, word) != default:
             words[word] = getattr(stage, word)
+    if stage.modes is not None:
+        for name in MODE_ARRAYS:
+            arrays[f"{key}.modes.{name}"] = getattr(stage.modes, name)
+        words["modes"] = {"response": stage.modes.response}
     if stage.flat:
         for name in _EDGE_ARRAYS:
             arrays[f"{key}.edges.{name}"] = getattr(stage.edges, name)
@@ -215,7 +221,8 @@ def _require_fields(
 
 def _stage_from(arrays: Arrays, key: str, content: dict[str, Any], where: str) -> Stage:
     entries = content.pop("couplings")
-    _require_fields(content, (*_STAGE_WORDS, *_LATER_WORDS), f"{where} / {key}")
+    known = (*_STAGE_WORDS, *_LATER_WORDS, *_LATER_PARTS)
+    _require_fields(content, known, f"{where} / {key}")
     couplings: list[Coupling | Edges] = []
     for entry in entries:
         if entry == {"form": "edges"}:
@@ -237,6 +244,11 @@ def _stage_from(arrays: Arrays, key: str, content: dict[str, Any], where: str) -
     values |= {n: arrays[f"{key}.{n}"] for n in _LATER_ARRAYS if f"{key}.{n}" in arrays}
     values |= {word: content[word] for word in _STAGE_WORDS}
     values |= {word: content[word] for word in _LATER_WORDS if word in content}
+    if "modes" in content:
+        _require_fields(content["modes"], ("response",), f"{where} / {key}.modes")
+        parts: dict[str, Any] = dict(content["modes"])
+        parts |= {name: arrays[f"{key}.modes.{name}"] for name in MODE_ARRAYS}
+        values["modes"] = Modes(**parts)
     return Stage(couplings=tuple(couplings), **values)
 
 

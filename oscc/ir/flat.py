@@ -47,20 +47,25 @@ def check_banks(stage: Stage, where: str) -> None:
         if stage.digital_coherence is not None:
             raise RequestError(f"{where}: `digital_coherence` is for pair cells.")
         tokens, read = index[:, 0], sources[:, 0]
+        _check_modes(stage, sources, where)
     else:
+        if stage.modes is not None:
+            raise RequestError(f"{where}: `modes` is for targets read as phases.")
         _check_cells(stage, index, sources, where)
         tokens, read = index[:, 1], index[:, 2]
     if stage.causal:
-        received = (
-            read[edges.source] if stage.readout == "phase" else read[edges.target]
+        sender = edges.source if stage.readout == "phase" else edges.target
+        _check_causality(tokens[edges.target], read[sender], where)
+
+
+def _check_causality(tokens: IntArray, received: IntArray, where: str) -> None:
+    late = received > tokens
+    if late.any():
+        first = int(np.argmax(late))
+        raise RequestError(
+            f"{where}: target token {int(tokens[first])} receives from the later token "
+            f"{int(received[first])}, but the stage is causal."
         )
-        late = received > tokens[edges.target]
-        if late.any():
-            first = int(np.argmax(late))
-            raise RequestError(
-                f"{where}: target token {int(tokens[edges.target[first]])} receives "
-                f"from the later token {int(received[first])}, but the stage is causal."
-            )
 
 
 def _index(name: str, given: IntArray | None, rows: int, where: str) -> IntArray:
@@ -83,6 +88,25 @@ def _check_grid(index: IntArray, where: str) -> None:
         raise RequestError(
             f"{where}: Argument `index` must name every coordinate of successive "
             "tokens, in order."
+        )
+
+
+def _check_modes(stage: Stage, sources: IntArray, where: str) -> None:
+    """Coefficients and readers must be of the stage's coordinates and sources."""
+    tokens, coordinates = stage.grid
+    if coordinates % stage.readers:
+        raise RequestError(
+            f"{where}: {stage.readers} readers of each field do not divide the "
+            f"{coordinates} targets of a token."
+        )
+    if stage.modes is None:
+        return
+    width = stage.modes.into_gamma.shape[1]
+    if width != coordinates or len(sources) != tokens * stage.modes.sources:
+        raise RequestError(
+            f"{where}: `modes` are {stage.modes.sources} sources a token for {width} "
+            f"coordinates, but the stage has {len(sources)} sources for {tokens} "
+            f"tokens of {coordinates} coordinates."
         )
 
 

@@ -19,6 +19,7 @@ from oscc.errors import RequestError
 from oscc.ir.coupling import ROUTES, Coupling
 from oscc.ir.edges import Edges
 from oscc.ir.flat import check_banks
+from oscc.ir.modes import Modes
 
 UPDATES = ("flow", "probe")
 MODEL_UPDATES = ("flow", "euler")
@@ -61,6 +62,8 @@ class Stage:
         source_index: Of flat sources, shape (S', m), first column the token; or head,
             token and partner for pair cells.
         digital_coherence: What the digital layer has for each pair cell, shape (T',).
+        modes: Of collective modes, the coefficients that sources and edges follow from.
+        readers: How many targets side by side read one field, for the host to know it.
 
     Raises:
         RequestError: shapes disagree, a value is not finite, a word is not known,
@@ -87,6 +90,8 @@ class Stage:
     index: IntArray | None = None
     source_index: IntArray | None = None
     digital_coherence: FloatArray | None = None
+    modes: Modes | None = None
+    readers: int = 1
 
     def __post_init__(self) -> None:
         where = f"stage {self.name}"
@@ -128,6 +133,7 @@ class Stage:
         require_choice("readout", self.readout, READOUTS, where=where)
         require_choice("fidelity", self.fidelity, FIDELITIES, where=where)
         require_whole("first_token", self.first_token, least=0, where=where)
+        require_whole("readers", self.readers, where=where)
         require_whole("substeps", self.substeps, most=MOST_SUBSTEPS, where=where)
         require_whole(
             "dwell_periods", self.dwell_periods, most=MOST_PERIODS, where=where
@@ -179,11 +185,13 @@ class Stage:
 
     def _check_grid_alone(self, where: str) -> None:
         """Refuse on grids what only flat banks have."""
-        for name in ("index", "source_index", "digital_coherence"):
+        for name in ("index", "source_index", "digital_coherence", "modes"):
             if getattr(self, name) is not None:
                 raise RequestError(
                     f"{where}: Argument `{name}` is for flat banks coupled by edges."
                 )
+        if self.readers > 1:
+            raise RequestError(f"{where}: several readers of a field are listed pairs.")
         if self.readout != "phase":
             raise RequestError(
                 f"{where}: read-out `{self.readout}` is for pair cells, which are "
@@ -304,3 +312,15 @@ class Stage:
                 f"{self.begins} to {last} of {shape[1]} coordinates."
             )
         return np.asarray(place[:, 0] * shape[1] + place[:, 1])
+
+    def on_grid(self, values: FloatArray) -> FloatArray:
+        """Values of all targets as tokens and coordinates, shape (..., T, K).
+
+        Args:
+            values: In the shape of the targets, any axes before them.
+
+        Raises:
+            RequestError: the targets are pair cells.
+        """
+        before = values.shape[: values.ndim - self.phi0_rad.ndim]
+        return values.reshape(*before, *self.grid)

@@ -99,11 +99,48 @@ def _terms(stage: Stage, route: int, number: int, first: int, last: int) -> Pair
     )
 
 
+def edges_of(stage: Stage, row: int) -> IntArray:
+    """Numbers of the edges of one target of a flat bank, those of zero left out.
+
+    Args:
+        row: Row of the target.
+
+    Example:
+        >>> from oscc.testing.flat import modes_stage
+        >>> edges_of(modes_stage(modes=2), 3).tolist()
+        [6, 7]
+    """
+    first, last = np.searchsorted(stage.edges.target, [row, row + 1])
+    return np.asarray(first + np.flatnonzero(stage.edges.gamma[first:last]))
+
+
 def pair_terms(stage: Stage) -> int:
     """Number of coefficients other than zero: pairs, harmonics and routes apart."""
     if stage.flat:
         return int(np.count_nonzero(stage.edges.gamma))
     return int(terms_of_coordinates(stage).sum())
+
+
+def pair_macs(stage: Stage) -> int:
+    """Real multiply-accumulates that a digital sum of all pair terms takes.
+
+    A real weight times a phasor is two, as is a complex constant. A pair of a list
+    turns its phasor by an offset of its own, which no sum over sources shares: four.
+    What several readers receive is one sum.
+
+    Example:
+        >>> from oscc.testing.flat import modes_stage
+        >>> stage = modes_stage(tokens=1, coordinates=4, modes=2)
+        >>> pair_terms(stage), pair_macs(stage)
+        (8, 32)
+    """
+    terms = 2 * pair_terms(stage)
+    if not stage.flat:
+        return terms
+    edges = stage.edges
+    turned = (edges.alpha_rad != 0) & (stage.theta_rad[edges.source] != 0)
+    terms += 2 * int(np.count_nonzero(turned & (edges.gamma != 0)))
+    return terms // stage.readers
 
 
 def terms_of_coordinates(stage: Stage) -> IntArray:
@@ -157,16 +194,12 @@ def to_networkx(
     """
     import networkx
 
+    if coordinate is not None and not 0 <= coordinate < stage.grid[1]:
+        raise RequestError(f"Coordinate {coordinate} is not in 0..{stage.grid[1] - 1}.")
     if stage.flat:
-        if coordinate is not None:
-            raise RequestError(
-                f"stage {stage.name}: its edges join coordinates; give none."
-            )
-        return _listed_graph(stage, limit)
+        return _listed_graph(stage, coordinate, limit)
     columns = stage.phi0_rad.shape[1]
     wanted = range(columns) if coordinate is None else (coordinate,)
-    if coordinate is not None and not 0 <= coordinate < columns:
-        raise RequestError(f"Coordinate {coordinate} is not in 0..{columns - 1}.")
     edges = int(terms_of_coordinates(stage)[list(wanted)].sum())
     _require_few(stage, edges, limit)
     graph: networkx.MultiDiGraph[Any] = networkx.MultiDiGraph(stage=stage.name)
@@ -181,29 +214,35 @@ def to_networkx(
     return graph
 
 
-def _listed_graph(stage: Stage, limit: int) -> networkx.MultiDiGraph[Any]:
+def _listed_graph(
+    stage: Stage, coordinate: int | None, limit: int
+) -> networkx.MultiDiGraph[Any]:
     import networkx
 
-    _require_few(stage, pair_terms(stage), limit)
-    graph: networkx.MultiDiGraph[Any] = networkx.MultiDiGraph(stage=stage.name)
     assert stage.index is not None
     assert stage.source_index is not None
+    wanted = np.ones(stage.targets, dtype=bool)
+    if coordinate is not None:
+        wanted = stage.index[:, 1] == coordinate
+    kept = wanted[stage.edges.target] & (stage.edges.gamma != 0)
+    _require_few(stage, int(np.count_nonzero(kept)), limit)
+    graph: networkx.MultiDiGraph[Any] = networkx.MultiDiGraph(stage=stage.name)
     sources = [("source", *map(int, row)) for row in stage.source_index]
     targets = [("target", *map(int, row)) for row in stage.index]
     for node, phase in zip(sources, stage.theta_rad, strict=True):
         graph.add_node(node, theta_rad=float(phase))
-    for node, phase in zip(targets, stage.phi0_rad, strict=True):
-        graph.add_node(node, phi0_rad=float(phase))
-    for chunk in pairs(stage):
-        for k in range(chunk.target.size):
-            graph.add_edge(
-                sources[int(chunk.source[k])],
-                targets[int(chunk.target[k])],
-                harmonic=int(chunk.harmonic[k]),
-                route="edges",
-                strength=float(chunk.strength[k]),
-                frustration_rad=float(chunk.frustration_rad[k]),
-            )
+    for row in np.flatnonzero(wanted):
+        graph.add_node(targets[row], phi0_rad=float(stage.phi0_rad[row]))
+    edges = stage.edges
+    for k in np.flatnonzero(kept):
+        graph.add_edge(
+            sources[int(edges.source[k])],
+            targets[int(edges.target[k])],
+            harmonic=int(edges.harmonic[k]),
+            route="edges",
+            strength=float(edges.gamma[k]),
+            frustration_rad=float(edges.alpha_rad[k]),
+        )
     for node in graph.nodes:
         graph.nodes[node]["isolated"] = graph.degree(node) == 0
     return graph

@@ -77,7 +77,7 @@ class LevelResult:
 
 
 def drive_strength(stage: Stage) -> FloatArray:
-    """Drive |g C| of every target, sizes of the harmonics added, (T, K) [rad]."""
+    """Drive |g C| of every target, sizes of the harmonics added, in its shape [rad]."""
     from oscc.ir.interpret import field
 
     real, imaginary = field(stage)

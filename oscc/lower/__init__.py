@@ -5,7 +5,7 @@ Layers that are no family of ours join by stating their coupling (`PhaseCoupling
 
 from oscc.lower.decode import last_token
 from oscc.lower.own import PhaseCoupling, stage_from
-from oscc.lower.program import LOWERINGS, lower, lower_layer
+from oscc.lower.program import LOWERINGS, lower, lower_layer, lower_mode_drive
 from oscc.lower.vectors import block_coefficients, vector_phases
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "last_token",
     "lower",
     "lower_layer",
+    "lower_mode_drive",
     "stage_from",
     "vector_phases",
 ]

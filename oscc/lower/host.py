@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from oscc.host_counts import reader_operations
 from oscc.ir.program import HostOperation
 
 if TYPE_CHECKING:
@@ -17,6 +18,9 @@ UNITS = {
     "sine_cosine_pairs": "sincos",
     "embedding_reads": "read",
     "lock_factors_exponentials": "exp",
+    "mode_phases": "sincos",
+    "mode_angles": "sincos",
+    "mode_logarithms": "exp",
 }
 """What a count means where it is not multiply-accumulates."""
 
@@ -28,10 +32,23 @@ def _listed(counts: Mapping[str, int], layer: int) -> list[HostOperation]:
     ]
 
 
-def host_operations(trace: Trace | LockedTrace) -> tuple[HostOperation, ...]:
-    """Operations of the whole input in the order in which they run."""
+def host_operations(
+    trace: Trace | LockedTrace, mean_field: str = "host"
+) -> tuple[HostOperation, ...]:
+    """Operations of the whole input in the order in which they run.
+
+    Args:
+        trace: What the digital model did on the input.
+        mean_field: `host`, or `oscillators` where they form the modes and are read.
+    """
+    from oscc.lock_trace import LockTrace
+    from oscc.trace import ModesTrace
+
     out: list[HostOperation] = []
-    counts = [layer.operations for layer in trace.layers]
-    for number, operations in enumerate(counts):
-        out += _listed(operations, number)
+    for position, step in enumerate(trace.layers):
+        counts = step.operations
+        if mean_field == "oscillators" and isinstance(step, ModesTrace):
+            counts = reader_operations(counts)
+        layer = position if isinstance(step, LockTrace) else step.layer
+        out += _listed(counts, layer)
     return (*out, *_listed(trace.operations, -1))

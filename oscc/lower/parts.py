@@ -115,7 +115,10 @@ def _after(config: ModelConfig, where: str) -> tuple[Part, ...]:
     """What follows the attention: collective modes, a feed-forward, or nothing."""
     bounded = config.bound != "B0"
     if config.family == "fsn-mf":
-        sums = ("modes", "mode_sizes", "mode_phases", "mode_weights")
+        sums = (
+            *("modes", "mode_sizes", "mode_phases", "mode_weights"),
+            *("mode_angles", "mode_equations", "mode_logarithms"),
+        )
         parts = [Part("sums of the modes", ("mode_in",), sums)]
         parts += [Part("bound of the modes", (), ("bound",))] if bounded else []
         return *parts, Part("coupling to the modes", ("mode_out", "pin"), (), where)

@@ -1,13 +1,14 @@
-"""Lowering of a whole trace: one coupling stage a layer, and the host's work."""
+"""Lowering of a whole trace: one stage a coupling step, and the host's work."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from oscc.arrays import ComplexArray
 from oscc.checks import require_choice
 from oscc.errors import RequestError
 from oscc.ir.coupling import Coupling
@@ -17,16 +18,23 @@ from oscc.lower.decode import last_token
 from oscc.lower.host import host_operations
 
 if TYPE_CHECKING:
-    from oscc.trace import LayerTrace, Trace
+    from oscc.trace import LayerTrace, ModesTrace, Step, Trace
 
 LOWERINGS = {
     "kuramoto": "oscc.lower.kuramoto:couplings",
     "fsn": "oscc.lower.fsn:couplings",
     "fsn-no-phase": "oscc.lower.fsn:couplings",
+    "fsn-mf": "oscc.lower.fsn:couplings",
 }
 
 MATCHING = {"flow": "flow", "euler": "probe"}
 """What the hardware runs for what a layer was trained with."""
+
+FORMED_BY = ("host", "oscillators")
+"""Who forms the collective modes."""
+
+MODE_DRIVE = "mode_drive"
+"""Last word of the name of a stage that reads modes."""
 
 
 Lowering = Callable[["LayerTrace", str], tuple[Coupling, ...]]
@@ -56,6 +64,27 @@ def require_lowering(family: str, values: str = "phases") -> None:
         )
 
 
+def require_mean_field(family: str, mean_field: str) -> None:
+    """Refuse oscillators for modes that a family has not.
+
+    Args:
+        family: Model family.
+        mean_field: `host` or `oscillators`.
+
+    Raises:
+        RequestError: an unknown word, or the family has no collective modes.
+
+    Example:
+        >>> require_mean_field("fsn-mf", "oscillators")
+    """
+    require_choice("mean_field", mean_field, FORMED_BY)
+    if mean_field == "oscillators" and family != "fsn-mf":
+        raise RequestError(
+            f"Family `{family}` has no collective modes for oscillators to form; "
+            "leave --mean-field out."
+        )
+
+
 def _lowering(family: str) -> Lowering:
     require_lowering(family)
     module, name = LOWERINGS[family].split(":")
@@ -67,27 +96,41 @@ def lower_layer(
     family: str,
     model_update: str,
     number: int,
-    layer: LayerTrace,
+    layer: Step,
     *,
     update: str | None = None,
     successor: str = "dropped",
+    sums: ComplexArray | None = None,
     **settings: Any,
 ) -> Stage:
-    """The coupling stage of one traced layer.
+    """The stage of one traced coupling step: of the attention, or of the modes.
 
     Args:
         family: Model family.
         model_update: What the model was trained with, `flow` or `euler`.
         number: Index of the layer; it gives the stage its name.
-        layer: Traced layer of T tokens and K coordinates.
+        layer: Traced step of T tokens and K coordinates.
         update: `flow` or `probe`; None takes the one that matches the training.
         successor: What becomes of the weight that meets no successor.
+        sums: Collective modes as they were read, shape (T, M); exact without it.
         settings: Further fields of the stage, such as `scheme`.
 
     Raises:
         RequestError: the family cannot be lowered, or the layer breaks a law of the IR.
     """
+    from oscc.trace import ModesTrace
+
     require_choice("model_update", model_update, tuple(MATCHING))
+    require_lowering(family)
+    settings |= {
+        "update": update or MATCHING[model_update],
+        "model_update": model_update,
+    }
+    if isinstance(layer, ModesTrace):
+        from oscc.lower.modes import fields
+
+        settings = _listed(settings)
+        return Stage(name=f"layer.{number}.modes", **fields(layer, sums), **settings)
     return Stage(
         name=f"layer.{number}.coupling",
         theta_rad=layer.theta_rad,
@@ -96,10 +139,31 @@ def lower_layer(
         detuning_rad=np.zeros_like(layer.theta_rad),
         couplings=_lowering(family)(layer, successor),
         digital_rad=layer.next_rad,
-        update=update or MATCHING[model_update],
-        model_update=model_update,
         **settings,
     )
+
+
+def lower_mode_drive(number: int, layer: ModesTrace, **settings: Any) -> Stage:
+    """The stage whose oscillators read the modes of a layer.
+
+    It is no step of the model but its own device, so it always runs the flow.
+
+    Args:
+        number: Index of the layer.
+        layer: Traced coupling to modes.
+        settings: Further fields of the stage, such as `scheme`.
+    """
+    from oscc.lower.mode_drive import drive_fields
+
+    name = f"layer.{number}.{MODE_DRIVE}"
+    return Stage(name=name, **drive_fields(layer), **_listed(settings))
+
+
+def _listed(settings: dict[str, Any]) -> dict[str, Any]:
+    """Settings of a stage of listed pairs: no tile of real cells holds them."""
+    if settings.get("fidelity") == "oscillators":
+        return settings | {"fidelity": "pairwise"}
+    return settings
 
 
 def lower(
@@ -109,9 +173,10 @@ def lower(
     update: str | None = None,
     layers: Collection[int] | None = None,
     fidelity: str = "pairwise",
+    mean_field: str = "host",
     **settings: Any,
 ) -> Program:
-    """Program of a traced input: a stage a layer, host operations, device card.
+    """Program of a traced input: a stage a coupling step, host work, device card.
 
     Args:
         trace: What the digital model did on the input; of mode `decode` the program
@@ -121,33 +186,32 @@ def lower(
             and named in the program's notes.
         layers: Layers to lower; None takes all.
         fidelity: What a netlist of the stages holds.
+        mean_field: `host`, which forms collective modes, or `oscillators`, which
+            are read in a stage of their own.
         settings: Further fields of the program, such as `accuracy_rad`.
 
     Raises:
         RequestError: the family cannot be lowered, or a layer does not exist.
     """
-    chosen = chosen_layers(len(trace.layers), layers)
-    stages = tuple(
-        lower_layer(
-            trace.family,
-            trace.update,
-            number,
-            trace.layers[number],
-            update=update,
-            successor=trace.successor,
-            fidelity=fidelity,
-        )
-        for number in chosen
-    )
+    require_mean_field(trace.family, mean_field)
+    chosen = chosen_layers(trace.layers[-1].layer + 1, layers)
+    stages: list[Stage] = []
+    for step in trace.layers:
+        if step.layer in chosen:
+            stages += _stages(trace, step, update, fidelity, mean_field)
     if trace.mode == "decode":
-        stages = tuple(last_token(stage) for stage in stages)
+        stages = [last_token(stage) for stage in stages]
     return Program(
         family=trace.family,
-        stages=stages,
-        host_operations=host_operations(trace),
+        stages=tuple(stages),
+        host_operations=host_operations(trace, mean_field),
         device=device,
         tokens=trace.tokens,
-        notes=(*changed_update(stages), *_decode_note(trace)),
+        notes=(
+            *changed_update(stages),
+            *_decode_note(trace),
+            *_fidelity_note(stages, fidelity),
+        ),
         **settings,
     )
 
@@ -184,13 +248,50 @@ def _decode_note(trace: Trace) -> tuple[str, ...]:
     )
 
 
-def changed_update(stages: tuple[Stage, ...]) -> tuple[str, ...]:
+def _stages(
+    trace: Trace, step: Step, update: str | None, fidelity: str, mean_field: str
+) -> list[Stage]:
+    """The stage of a step, after the one that reads its modes where there is one."""
+    from oscc.trace import ModesTrace
+
+    out = []
+    if mean_field == "oscillators" and isinstance(step, ModesTrace):
+        out.append(lower_mode_drive(step.layer, step, fidelity=fidelity))
+    stage = lower_layer(
+        trace.family,
+        trace.update,
+        step.layer,
+        step,
+        update=update,
+        successor=trace.successor,
+        fidelity=fidelity,
+    )
+    return [*out, stage]
+
+
+def changed_update(stages: Sequence[Stage]) -> tuple[str, ...]:
     """Note where the hardware runs another update than the layers were trained with."""
-    changed = [s for s in stages if MATCHING[s.model_update] != s.update]
+    changed = [
+        stage
+        for stage in stages
+        if MATCHING[stage.model_update] != stage.update and stage.readers == 1
+    ]
     if not changed:
         return ()
     first = changed[0]
     return (
         f"The layers were trained with update {first.model_update}, but the program "
         f"runs them as {first.update}, as asked: this changes the model.",
+    )
+
+
+def _fidelity_note(stages: Sequence[Stage], asked: str) -> tuple[str, ...]:
+    """Which stages a netlist holds with another fidelity than the one asked for."""
+    other = [stage for stage in stages if stage.fidelity != asked]
+    if not other:
+        return ()
+    names = ", ".join(stage.name for stage in other)
+    return (
+        f"Fidelity {other[0].fidelity} for {names}: a tile of real cells holds weights "
+        "that a head shares, not pairs that are listed one by one.",
     )

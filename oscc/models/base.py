@@ -55,8 +55,25 @@ class Coefficients(NamedTuple):
     successor_alpha: torch.Tensor | None
 
 
+class ModeCoefficients(NamedTuple):
+    """Coupling to collective modes: M modes, k coordinates.
+
+    `orders` (M): harmonic of each mode; `into` (M,k) complex, k^-1/2 c, with which a
+    token's phasors form its modes; `out` (k,M) complex, with which the modes pull;
+    `pin` (2,k) complex, fixed fields of harmonics 1 and 2.
+    """
+
+    orders: tuple[int, ...]
+    into: torch.Tensor
+    out: torch.Tensor
+    pin: torch.Tensor
+
+
 class Layer(Protocol):
     """One layer: what couples, and what the host does before and after."""
+
+    def stages(self) -> Sequence[Callable[[torch.Tensor, bool], LayerState]]:
+        """Coupling steps of the layer in the order they run."""
 
     def state(self, theta: torch.Tensor) -> LayerState:
         """Attention, fields and gain of the coupling step."""

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import torch
 from torch import nn
 
-from oscc.models.base import LayerState
+from oscc.models.base import LayerState, ModeCoefficients
 from oscc.models.config import ModelConfig
 from oscc.models.fsn import FsnLayer, complex_product, phasor_powers
 from oscc.models.host import Draws, bound_scale, lift
@@ -87,6 +87,16 @@ class FsnMfLayer(FsnLayer):
             torch.stack(b),
             scale.expand_as(theta),
         )
+
+    def mode_coefficients(self) -> ModeCoefficients:
+        """Coefficients of both couplings of the modes, the scale of `into` in it."""
+        half = self.config.modes // 2
+        into, out, pin = (
+            torch.complex(*part.detach().double().unbind())
+            for part in (self.mode_in, self.mode_out, self.pin)
+        )
+        orders = tuple(n for n in ORDERS for _ in range(half))
+        return ModeCoefficients(orders, into / math.sqrt(self.config.k), out, pin)
 
 
 class FsnMfModel(PhaseModel):

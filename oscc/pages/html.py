@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from oscc.device import card_from_mapping
+from oscc.device import Card, card_from_mapping
 from oscc.ir.program import Program
+from oscc.ir.stage import Stage
 from oscc.ir.views import coupled_pairs
 from oscc.observables import Observables
 from oscc.pages import tables
@@ -225,12 +226,14 @@ def _pictures(parts: ReportParts) -> dict[str, Any]:
     card = card_from_mapping(program.device)
     shown = scene.make_scene(stage, card)
     graph, graph_note = pictures.graph_picture(stage, shown.coordinate)
+    listed = next((s for s in program.stages if s.modes is not None), None)
     series = error_series(program, parts.seen)
     causes = parts.verdict["causes"] if parts.verdict else {}
     priced = energy is not None and energy["total_J"] > 0
     return {
         "waveform": _safe(pictures.waveform_picture(shown, card)),
         "scene": shown,
+        "modes": None if listed is None else _listed_pictures(listed, card),
         "graph": _safe(graph),
         "graph_note": graph_note,
         "drive": _safe(
@@ -243,6 +246,20 @@ def _pictures(parts: ReportParts) -> dict[str, Any]:
         "rivals": _safe(plots.rival_bars(energy))
         if energy and priced and energy["pairs"]
         else None,
+    }
+
+
+def _listed_pictures(stage: Stage, card: Card) -> dict[str, Any]:
+    """Figures of the first stage of modes, for a page that has one."""
+    from oscc.pages import bipartite, pictures, scene
+
+    shown = scene.make_scene(stage, card)
+    graph, note = bipartite.token_picture(stage, shown.token)
+    return {
+        "scene": shown,
+        "waveform": _safe(pictures.waveform_picture(shown, card)),
+        "graph": _safe(graph),
+        "graph_note": note,
     }
 
 

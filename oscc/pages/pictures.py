@@ -47,7 +47,7 @@ def _source_panel(axes: Axes, scene: Scene, card: Card) -> None:
             linewidth=0.8 + 1.2 * share,
         )
         ticks.append(centre)
-        labels.append(f"token {u}, {100 * share:.0f} %")
+        labels.append(f"{scene.source_names[u]}, {100 * share:.0f} %")
     axes.set_yticks(ticks, labels)
     axes.tick_params(axis="y", length=0)
     axes.spines["left"].set_visible(False)

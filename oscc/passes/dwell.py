@@ -41,6 +41,7 @@ _MARGIN = 0.6
 # A probe's bias falls with epsilon squared, while read-out errors grow as 1/epsilon: it
 # is only lowered where the bias asks for it.
 _EPSILONS = (0.02, 0.01, 0.005, 0.0025)
+_READER_SHARE = 0.2
 _SLIP_RAD = np.pi / 2
 _MOST_PERIODS = 2000
 # Sizes of the first parts of the trials; the rest follows in one.
@@ -58,14 +59,29 @@ def choose_dwell(program: Program, options: PassOptions) -> Program:
         if stage.readout == "coherence":  # a pass of their own chooses their dwell
             stages.append(stage)
             continue
+        accuracy = program.accuracy_rad * accuracy_share(stage)
         scheme, numbers = choose_scheme(
-            (stage,), options, accuracy_rad=program.accuracy_rad, seed=program.seed
+            (stage,), options, accuracy_rad=accuracy, seed=program.seed
         )
         stages.append(_with_scheme(stage, scheme))
         chosen.append({"stage": stage.name, **numbers})
     return record(
         program.replace(stages=tuple(stages)), "choose_dwell", {"stages": chosen}
     )
+
+
+def accuracy_share(stage: Stage) -> float:
+    """Share of the wanted accuracy that a stage is asked for.
+
+    An error of what reads collective modes comes out of the stage of the modes two to
+    three times larger (docs/decisions/0006-modes.md).
+
+    Example:
+        >>> from oscc.testing.tiny import tiny_stage
+        >>> accuracy_share(tiny_stage())
+        1.0
+    """
+    return _READER_SHARE if stage.readers > 1 else 1.0
 
 
 def choose_scheme(

@@ -209,6 +209,9 @@ def phase_models(
     if family != "kuramoto":
         sizes["harmonics"] = draw(st.integers(1, 3))
         sizes["successor"] = draw(st.sampled_from(("dropped", "renormalised")))
+    if family == "fsn-mf":
+        sizes["modes"] = 2 * draw(st.integers(1, 4))
+        sizes["mode_response"] = draw(st.sampled_from(("linear", "square")))
     update = fixed.pop("update", None) or draw(st.sampled_from(("flow", "euler")))
     model = tiny_model(
         family,

@@ -156,6 +156,7 @@ def tiny_model(
     from oscc.models.base import build_model
     from oscc.models.config import ModelConfig
     from oscc.models.fsn import FsnLayer
+    from oscc.models.fsn_mf import FsnMfLayer
     from oscc.models.phase import PhaseModel
 
     small: dict[str, Any] = {
@@ -164,6 +165,7 @@ def tiny_model(
         "heads": 2,
         "hidden": 8,
         "context": 16,
+        "modes": 6,
     }
     model = build_model(ModelConfig(family, update, **(small | sizes)), seed)
     assert isinstance(model, PhaseModel)
@@ -179,6 +181,8 @@ def tiny_model(
             _put(layer.gamma, _strengths(random, shape) / weak)
             if layer.alpha.requires_grad:
                 _put(layer.alpha, random.uniform(-np.pi, np.pi, shape))
+        if isinstance(layer, FsnMfLayer):
+            _put(layer.pin, random.normal(0.0, 0.3, tuple(layer.pin.shape)))
     return model
 
 

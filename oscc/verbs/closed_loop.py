@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from oscc.arrays import FloatArray
+from oscc.arrays import ComplexArray, FloatArray
 from oscc.device.card_file import card_from_mapping
 from oscc.errors import RequestError
 from oscc.ir.program import Program
 from oscc.ir.stage import Stage
 from oscc.ladder.agreement import bits, divergence_nats, log_softmax, top1
 from oscc.observables import Observables
-from oscc.verbs.stage_run import ENGINES, run_stage
+from oscc.verbs.stage_run import ENGINES, read_drive, run_stage
 
 if TYPE_CHECKING:
     from oscc.checkpoint import LoadedCheckpoint
-    from oscc.trace import LayerTrace
+    from oscc.trace import Step
 
 
 @dataclass(slots=True, eq=False)
@@ -70,26 +70,45 @@ class ClosedLoop:
         card = card_from_mapping(self.program.device, "the program's device card")
         phases: dict[str, FloatArray] = {}
 
-        def step(number: int, layer: LayerTrace) -> FloatArray:
-            stage = self._stage(number, layer)
-            if stage is None:
-                return layer.next_rad
+        def ran(stage: Stage) -> FloatArray:
             found = run_stage(stage, engine, card, threads=self.threads)
             phases[f"{stage.name}.phase"] = found
+            return found
+
+        def step(number: int, layer: Step) -> FloatArray:
+            sums = None
+            drive = self._drive(number, layer)
+            if drive is not None:
+                sums = read_drive(drive, ran(drive), layer)
+            stage = self._stage(number, layer, sums)
+            if stage is None:
+                return layer.next_rad
             # tokens that the program does not compute were computed before
-            return np.concatenate([layer.next_rad[: stage.begins], found])
+            return np.concatenate([layer.next_rad[: stage.begins], ran(stage)])
 
         tokens = self.program.tokens[None]
         self.logits[engine] = forward_with(self.model.model, tokens, step)[0]
         return Observables(engine, self.program.digest(), phases, {"loop": "closed"})
 
-    def _stage(self, number: int, layer: LayerTrace) -> Stage | None:
-        """The program's stage of a layer, on the phases that the loop brought."""
-        from oscc.lower import last_token, lower_layer
+    def _drive(self, number: int, layer: Step) -> Stage | None:
+        """The program's stage that reads the modes of a step, if it has one."""
+        from oscc.lower import lower_mode_drive
+        from oscc.lower.program import MODE_DRIVE
+        from oscc.trace import ModesTrace
 
-        name = f"layer.{number}.coupling"
-        known = {stage.name: stage for stage in self.program.stages}
-        if name not in known:
+        known = self._known(f"layer.{number}.{MODE_DRIVE}")
+        if known is None or not isinstance(layer, ModesTrace):
+            return None
+        return _renewed(known, lower_mode_drive(number, layer))
+
+    def _stage(
+        self, number: int, layer: Step, sums: ComplexArray | None
+    ) -> Stage | None:
+        """The program's stage of a step, on the phases that the loop brought."""
+        from oscc.lower import lower_layer
+
+        known = self._known(layer.name)
+        if known is None:
             return None
         config = self.model.config
         fresh = lower_layer(
@@ -98,17 +117,12 @@ class ClosedLoop:
             number,
             layer,
             successor=config.successor,
+            sums=sums,
         )
-        if known[name].begins:
-            fresh = last_token(fresh)
-        return replace(
-            known[name],
-            theta_rad=fresh.theta_rad,
-            phi0_rad=fresh.phi0_rad,
-            gain_rad=fresh.gain_rad,
-            couplings=fresh.couplings,
-            digital_rad=fresh.digital_rad,
-        )
+        return _renewed(known, fresh)
+
+    def _known(self, name: str) -> Stage | None:
+        return next((s for s in self.program.stages if s.name == name), None)
 
     def agreement(self, engine: str) -> dict[str, Any]:
         """How the whole model on an engine agrees with the digital one.
@@ -134,3 +148,18 @@ class ClosedLoop:
             "bpc_digital": None if costs[0] is None else float(costs[0].mean()),
             "bpc_hardware": None if costs[1] is None else float(costs[1].mean()),
         }
+
+
+def _renewed(known: Stage, fresh: Stage) -> Stage:
+    """A stage of the program on other phases, run as the program says."""
+    from oscc.lower import last_token
+
+    fresh = last_token(fresh) if known.begins else fresh
+    return replace(
+        known,
+        theta_rad=fresh.theta_rad,
+        phi0_rad=fresh.phi0_rad,
+        gain_rad=fresh.gain_rad,
+        couplings=fresh.couplings,
+        digital_rad=fresh.digital_rad,
+    )

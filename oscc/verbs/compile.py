@@ -42,6 +42,7 @@ class CompileRequest:
         max_tokens: Keep the first tokens of a longer text.
         deck_targets: Targets a layer that are sampled for decks.
         unknown: `error` or `other`, for characters outside the vocabulary.
+        mean_field: Who forms collective modes: `host`, or `oscillators`.
         seed: Seed of every draw.
         threads: Worker threads; no result depends on it.
         lock_coupling: K / omega0 of pair cells, for families that lock.
@@ -62,6 +63,7 @@ class CompileRequest:
     max_tokens: int | None = None
     deck_targets: int = 8
     unknown: str = "error"
+    mean_field: str = "host"
     seed: int = 0
     threads: int = 1
     lock_coupling: float = 0.02
@@ -104,8 +106,10 @@ def build_program(
     """
     from oscc import passes
     from oscc.device.card_file import card_to_mapping, load_card
+    from oscc.lower.program import require_mean_field
 
     require_supported(request)
+    require_mean_field(model.config.family, request.mean_field)
     card = load_card(request.device or default_device(model.config.family))
     tokens, device = input_tokens(model, text, request), card_to_mapping(card)
     settings: dict[str, Any] = {
@@ -124,7 +128,8 @@ def build_program(
         from oscc.trace import trace
 
         traced = trace(model.model, tokens, mode=request.mode)
-        program = lower(traced, device, update=request.update, **settings)
+        settings |= {"update": request.update, "mean_field": request.mean_field}
+        program = lower(traced, device, **settings)
     return _labelled(passes.run(program, pass_options(card, request)))
 
 

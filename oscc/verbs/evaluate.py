@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from oscc.arrays import FloatArray, IntArray
+from oscc.arrays import ComplexArray, FloatArray, IntArray
 from oscc.corpus import Symbols
 from oscc.errors import RequestError
 from oscc.ir.plan import total_periods
@@ -31,12 +31,12 @@ from oscc.verbs.compile import (
 )
 from oscc.verbs.evaluate_locks import LockLoop
 from oscc.verbs.held_out import CALIBRATION_WINDOWS, symbols_of
-from oscc.verbs.stage_run import run_stage
+from oscc.verbs.stage_run import read_drive, run_stage
 
 if TYPE_CHECKING:
     from oscc.checkpoint import LoadedCheckpoint
     from oscc.device.card import Card
-    from oscc.trace import LayerTrace
+    from oscc.trace import Step
 
 FORMAT = "oscc.evaluate/1"
 ENGINES = ("phase", "circuit")
@@ -64,7 +64,7 @@ class EvaluateOptions:
 
 @dataclass(slots=True, eq=False)
 class _Layer:
-    """Errors of one layer against its own exact update, gathered over windows."""
+    """Errors of one stage against its own exact update, gathered over windows."""
 
     squares: float = 0.0
     targets: int = 0
@@ -149,7 +149,9 @@ class _Loop:
         self, model: LoadedCheckpoint, engine: str, options: EvaluateOptions
     ) -> None:
         from oscc.device.card_file import load_card
+        from oscc.lower.program import require_mean_field
 
+        require_mean_field(model.config.family, options.request.mean_field)
         self.model = model
         self.engine = engine
         self.options = options
@@ -157,8 +159,8 @@ class _Loop:
             options.request.device or default_device(model.config.family)
         )
         self.passes: PassOptions = pass_options(self.card, options.request)
-        self.schemes: dict[int, Scheme] = {}
-        self.layers: dict[int, _Layer] = {}
+        self.schemes: dict[str, Scheme] = {}
+        self.layers: dict[str, _Layer] = {}
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -173,71 +175,97 @@ class _Loop:
         return forward_with(self.model.model, tokens, steps.get(column))
 
     def choose_schemes(self, training: Sequence[Symbols]) -> None:
-        """Scheme of every layer, on all calibration windows together.
+        """Scheme of every stage, on all calibration windows together.
 
         It need not carry the largest drive of every window: a window with more gets
         longer dwells, as compiling it alone would give it.
         """
-        from oscc.passes.dwell import choose_scheme
+        from oscc.passes.dwell import accuracy_share, choose_scheme
         from oscc.trace import trace
 
         request = self.options.request
-        seen: dict[int, list[Stage]] = {}
+        seen: dict[str, list[Stage]] = {}
         for window in training:
-            layers = trace(self.model.model, window[:-1]).layers
-            for number, layer in enumerate(layers):
-                seen.setdefault(number, []).append(self.stage(number, layer))
-        for number, stages in seen.items():
-            self.schemes[number], _ = choose_scheme(
+            for layer in trace(self.model.model, window[:-1]).layers:
+                for stage in (self.drive(layer), self.stage(layer)):
+                    if stage is not None:
+                        seen.setdefault(stage.name, []).append(stage)
+        for name, stages in seen.items():
+            self.schemes[name], _ = choose_scheme(
                 stages,
                 self.passes,
-                accuracy_rad=1e-3 * request.accuracy_mrad,
+                accuracy_rad=1e-3 * request.accuracy_mrad * accuracy_share(stages[0]),
                 seed=request.seed,
                 share=_CALIBRATION_SHARE,
             )
 
-    def stage(self, number: int, layer: LayerTrace) -> Stage:
-        """The stage of one layer on one window, with its scheme if it has one."""
+    def drive(self, layer: Step) -> Stage | None:
+        """The stage that reads the modes of a step, where they are not the host's."""
+        from oscc.lower import lower_mode_drive
+        from oscc.lower.program import MODE_DRIVE
+        from oscc.trace import ModesTrace
+
+        on_host = self.options.request.mean_field == "host"
+        if on_host or not isinstance(layer, ModesTrace):
+            return None
+        settings = self._settings(f"layer.{layer.layer}.{MODE_DRIVE}")
+        return lower_mode_drive(layer.layer, layer, **settings)
+
+    def stage(self, layer: Step, sums: ComplexArray | None = None) -> Stage:
+        """The stage of one step on one window, with its scheme if it has one."""
         from oscc.lower import lower_layer
 
         config = self.model.config
-        scheme = self.schemes.get(number)
-        settings: dict[str, Any] = {}
-        if scheme is not None:
-            settings = {
-                "scheme": scheme.name,
-                "substeps": scheme.substeps,
-                "dwell_periods": scheme.dwell_periods,
-            }
-            if scheme.epsilon is not None:
-                settings["probe_epsilon"] = scheme.epsilon
         return lower_layer(
             config.family,
             config.update,
-            number,
+            layer.layer,
             layer,
             update=self.options.request.update,
             successor=config.successor,
-            **settings,
+            sums=sums,
+            **self._settings(layer.name),
         )
 
-    def phase(self, number: int, layer: LayerTrace) -> FloatArray:
+    def _settings(self, name: str) -> dict[str, Any]:
+        scheme = self.schemes.get(name)
+        if scheme is None:
+            return {}
+        settings = {
+            "scheme": scheme.name,
+            "substeps": scheme.substeps,
+            "dwell_periods": scheme.dwell_periods,
+        }
+        return settings | ({"probe_epsilon": scheme.epsilon} if scheme.epsilon else {})
+
+    def phase(self, number: int, layer: Step) -> FloatArray:
         """Coupling step by the phase engine."""
-        phases = run_stage(self.stage(number, layer), "phase")
-        if self.engine == "phase":
-            self._note(number, phases - layer.next_rad, 0)
-        return phases
+        return self._step("phase", layer)
 
-    def circuit(self, number: int, layer: LayerTrace) -> FloatArray:
+    def circuit(self, number: int, layer: Step) -> FloatArray:
         """Coupling step by the circuit engine, its error noted."""
-        stage = self._within_limit(self.stage(number, layer))
+        return self._step("circuit", layer)
+
+    def _step(self, engine: str, layer: Step) -> FloatArray:
+        sums, drive = None, self.drive(layer)
+        if drive is not None:
+            sums = read_drive(drive, self._ran(drive, engine), layer)
+        return self._ran(self.stage(layer, sums), engine)
+
+    def _ran(self, stage: Stage, engine: str) -> FloatArray:
+        """Phases of a stage; noted where the engine is the one in question."""
+        on_circuit = engine == "circuit"
+        stage = self._within_limit(stage) if on_circuit else stage
         threads = self.options.request.threads
-        phases = run_stage(stage, "circuit", self.card, threads=threads)
-        self._note(number, phases - layer.next_rad, total_periods(stage))
+        phases = run_stage(stage, engine, self.card, threads=threads)
+        if engine == self.engine:
+            error = phases - stage.on_grid(stage.digital_rad)
+            periods = total_periods(stage) if on_circuit else 0
+            self._note(stage.name, error, periods)
         return phases
 
-    def _note(self, number: int, error: FloatArray, periods: int) -> None:
-        self.layers.setdefault(number, _Layer()).note(error, periods)
+    def _note(self, name: str, error: FloatArray, periods: int) -> None:
+        self.layers.setdefault(name, _Layer()).note(error, periods)
 
     def _within_limit(self, stage: Stage) -> Stage:
         """The stage with dwells as long as its largest injection needs."""
@@ -331,19 +359,19 @@ def _by_layer(loop: _Loop) -> dict[str, Any]:
         "periods_per_stage": periods / stages if loop.engine == "circuit" else None,
         "layers": [
             {
-                "stage": f"layer.{number}.coupling",
+                "stage": name,
                 "rms_rad": math.sqrt(layer.squares / layer.targets),
                 "slips": layer.slips,
             }
-            for number, layer in sorted(loop.layers.items())
+            for name, layer in loop.layers.items()
         ],
         "schemes": [
             {
-                "stage": f"layer.{number}.coupling",
+                "stage": name,
                 "scheme": scheme.name,
                 "substeps": scheme.substeps,
                 "dwell_periods": scheme.dwell_periods,
             }
-            for number, scheme in sorted(loop.schemes.items())
+            for name, scheme in loop.schemes.items()
         ],
     }

@@ -6,9 +6,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from oscc.errors import RequestError
 from oscc.ir.program import Program
 from oscc.ir.stage import Stage
+from oscc.ir.views import edges_of
 
 
 def inspect(
@@ -23,7 +26,8 @@ def inspect(
 
     Args:
         path: Build folder or checkpoint file.
-        pair: `SOURCE,TARGET,COORDINATE` (tokens u, t and coordinate j) of a build.
+        pair: `SOURCE,TARGET,COORDINATE` (tokens u, t and coordinate j) of a build; of
+            a stage of modes u is the number of the mode.
         cards: List the device cards instead.
         key: Which mapping of a foreign checkpoint holds the weights.
         model_config: Model section of the configuration, for a foreign checkpoint.
@@ -101,23 +105,38 @@ def inspect_build(path: Path, pair: str | None = None) -> dict[str, Any]:
 
 
 def coverage(program: Program) -> dict[str, Any]:
-    """Multiply-accumulates on oscillators and on the host.
+    """Multiply-accumulates on oscillators and on the host, in all and by layer.
 
-    A pair term is a real weight times a phasor: two multiply-accumulates.
+    A pair term is a real weight times a phasor: two multiply-accumulates; four where
+    the pair has an offset of its own. The host's include what only the oscillators
+    need, such as the field for the bound.
     """
-    from oscc.ir.views import pair_terms
+    from oscc.ir.views import pair_macs
 
-    coupled = 2 * sum(pair_terms(stage) for stage in program.stages)
-    host = sum(o.count for o in program.host_operations if o.unit == "mac")
+    on_host = [o for o in program.host_operations if o.unit == "mac"]
     by_name: dict[str, int] = {}
-    for operation in program.host_operations:
-        if operation.unit == "mac":
-            by_name[operation.name] = by_name.get(operation.name, 0) + operation.count
+    for operation in on_host:
+        by_name[operation.name] = by_name.get(operation.name, 0) + operation.count
+    layers = []
+    for number in sorted({o.layer for o in on_host}, key=lambda n: (n < 0, n)):
+        stages = {
+            stage.name: pair_macs(stage)
+            for stage in program.stages
+            if stage.name.startswith(f"layer.{number}.")
+        }
+        host = sum(o.count for o in on_host if o.layer == number)
+        layers.append({"layer": number, "stages": stages, **_shared(stages, host)})
+    every = {stage.name: pair_macs(stage) for stage in program.stages}
+    whole = _shared(every, sum(o.count for o in on_host))
+    return {**whole, "host_by_operation": by_name, "layers": layers}
+
+
+def _shared(stages: Mapping[str, int], host: int) -> dict[str, Any]:
+    coupled = sum(stages.values())
     return {
         "oscillator_macs": coupled,
         "host_macs": host,
-        "share_on_oscillators": coupled / (coupled + host),
-        "host_by_operation": by_name,
+        "share_on_oscillators": coupled / max(coupled + host, 1),
     }
 
 
@@ -133,29 +152,45 @@ def _numbers(pair: str) -> tuple[int, int, int]:
 def pair_facts(program: Program, pair: str) -> list[dict[str, Any]]:
     """Every term of one pair in every stage.
 
+    Where pairs are listed, source and target are the numbers of two oscillators of the
+    target's token, such as a mode and a coordinate; a stage without one of them is left
+    out.
+
     Raises:
         RequestError: malformed, or outside the banks.
     """
     source, target, coordinate = _numbers(pair)
     out = []
     for stage in program.stages:
-        tokens, coordinates = stage.grid
-        row = target - stage.begins
-        if source >= len(stage.theta_rad) or not 0 <= row < tokens:
+        coordinates, row = stage.grid[1], target - stage.begins
+        tokens = 0 <= row < stage.grid[0] and (
+            stage.flat or source < len(stage.theta_rad)
+        )
+        if not tokens:
             raise RequestError(
                 f"--pair {pair}: stage {stage.name} has {_tokens(stage)}."
             )
-        if coordinate >= coordinates:
+        if coordinate >= coordinates and not stage.flat:
             raise RequestError(
                 f"--pair {pair}: stage {stage.name} has {coordinates} coordinates."
             )
+        held, terms = source, _terms
+        phases = stage.theta_rad if stage.flat else stage.theta_rad[:, coordinate]
+        if stage.source_index is not None:
+            terms = _listed_terms
+            rows = np.flatnonzero((stage.source_index == [target, source]).all(axis=1))
+            if not rows.size or coordinate >= coordinates:
+                continue
+            held = int(rows[0])
+        place = (row, coordinate)
         out.append(
             {
                 "stage": stage.name,
-                "source_theta_rad": float(stage.theta_rad[source, coordinate]),
-                "target_phi0_rad": float(stage.phi0_rad[row, coordinate]),
-                "gain_rad": float(stage.gain_rad[row, coordinate]),
-                "terms": _terms(stage, source, row, coordinate),
+                "source_is": _source_word(stage),
+                "source_theta_rad": float(phases[held]),
+                "target_phi0_rad": float(stage.on_grid(stage.phi0_rad)[place]),
+                "gain_rad": float(stage.on_grid(stage.gain_rad)[place]),
+                "terms": terms(stage, held, row, coordinate),
             }
         )
     return out
@@ -167,7 +202,32 @@ def _tokens(stage: Stage) -> str:
     if not stage.begins:
         return f"{rows} tokens"
     last = stage.begins + rows - 1
+    if stage.flat:
+        return f"target token {last}"
     return f"source tokens 0 to {len(stage.theta_rad) - 1} and target token {last}"
+
+
+def _source_word(stage: Stage) -> str:
+    if not stage.flat:
+        return "token"
+    return "coordinate" if stage.modes is None else "mode"
+
+
+def _listed_terms(
+    stage: Stage, source: int, row: int, coordinate: int
+) -> list[dict[str, Any]]:
+    """Terms of a row of a flat bank of sources."""
+    edges = stage.edges
+    mine = edges_of(stage, row * stage.grid[1] + coordinate)
+    return [
+        {
+            "route": "edges",
+            "harmonic": int(edges.harmonic[k]),
+            "strength": float(edges.gamma[k]),
+            "frustration_rad": float(edges.alpha_rad[k]),
+        }
+        for k in mine[edges.source[mine] == source]
+    ]
 
 
 def _terms(

@@ -2,16 +2,43 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from oscc.arrays import FloatArray
+from oscc.arrays import ComplexArray, FloatArray
 from oscc.device.card import Card
+from oscc.errors import RequestError
 from oscc.ir.stage import Stage
+
+if TYPE_CHECKING:
+    from oscc.trace import Step
 
 ENGINES = ("ir", "phase", "circuit")
 """Engines that run every target of a stage, and so can stand in a loop."""
+
+
+def read_drive(stage: Stage, phases_rad: FloatArray, layer: Step) -> ComplexArray:
+    """Collective modes of every token from the stage that reads them, shape (T, M).
+
+    Args:
+        stage: The stage that reads them, for messages.
+        phases_rad: Its read-outs, shape (T, 3 M); or of its last tokens alone.
+        layer: Traced coupling to the modes.
+
+    Raises:
+        RequestError: the step is no coupling to modes.
+    """
+    from oscc.lower.mode_drive import read_modes
+    from oscc.lower.modes import modes_of
+    from oscc.trace import ModesTrace
+
+    if not isinstance(layer, ModesTrace):
+        raise RequestError(f"stage {stage.name}: {layer.name} has no modes to read.")
+    modes = modes_of(layer)
+    out = modes.sums(layer.theta_rad)  # of tokens that were computed before
+    out[stage.begins :] = read_modes(modes, phases_rad)
+    return out
 
 
 def run_stage(
@@ -32,7 +59,7 @@ def run_stage(
     if engine == "ir":
         from oscc.ir.interpret import interpret
 
-        return interpret(stage)
+        return stage.on_grid(interpret(stage))
     if engine == "phase":
         from oscc_backends import phase
         from oscc_sims.phase import solve as solve_phase

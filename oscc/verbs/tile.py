@@ -6,10 +6,30 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from oscc.errors import RequestError
 from oscc.ir.program import Program
+from oscc.ir.stage import Stage
 
 if TYPE_CHECKING:
     from oscc.verbs.simulate import SimulateOptions
+
+
+def _tiled(program: Program, options: SimulateOptions) -> list[Stage]:
+    """Stages that a tile can hold, of those that were asked for.
+
+    Raises:
+        RequestError: none of them.
+    """
+    asked = [
+        s for s in program.stages if not options.stages or s.name in options.stages
+    ]
+    found = [stage for stage in asked if not stage.flat]
+    if not found:
+        raise RequestError(
+            f"stage {asked[0].name}: a tile of real cells holds weights that a head "
+            "shares, not pairs that are listed one by one. Name a stage of attention."
+        )
+    return found
 
 
 def tile_facts(program: Program, options: SimulateOptions) -> dict[str, Any]:
@@ -32,9 +52,7 @@ def tile_facts(program: Program, options: SimulateOptions) -> dict[str, Any]:
     from oscc_netlists.circuit import largest_count
     from oscc_sims.tile import run_tile
 
-    names = [
-        s.name for s in program.stages if not options.stages or s.name in options.stages
-    ]
+    names = [s.name for s in _tiled(program, options)]
     results = [
         run_tile(program, name, jobs=options.jobs, timeout_s=options.timeout_s)
         for name in names

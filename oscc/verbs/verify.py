@@ -340,7 +340,7 @@ def _errors(
 
 
 def _digital(stage: Stage) -> FloatArray:
-    return stage.digital_rad
+    return stage.on_grid(stage.digital_rad)
 
 
 def verify_folder(build: Path, options: VerifyOptions = VerifyOptions()) -> Verdict:

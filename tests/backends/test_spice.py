@@ -18,7 +18,6 @@ from oscc.errors import RequestError
 from oscc.ir.plan import Dwell, dwells
 from oscc.ir.program import Program
 from oscc.ir.stage import Stage
-from oscc.testing.flat import modes_stage
 from oscc.testing.tiny import tiny_program, tiny_stage
 from oscc_backends.circuit import drive
 from oscc_backends.deck_files import write_sample
@@ -161,7 +160,6 @@ def refused(match: str, made: Program, **more: Any) -> None:
 
 def test_what_no_deck_can_hold_is_refused() -> None:
     refused("corrected", program(scheme="corrected"))
-    refused("listed as edges", tiny_program(modes_stage(tokens=6)))
     refused("fidelity", program(), fidelity="passive")
     refused("dialect", program(), dialect="xyce")
     timing = closed_form(CARD, default_settings("gnucap"))

@@ -151,7 +151,7 @@ def test_a_family_without_lowering_is_refused() -> None:
     with pytest.raises(RequestError) as caught:
         lower(found, CARD)
     assert str(caught.value) == (
-        "Family `ssa` cannot be lowered yet; kuramoto, fsn, fsn-no-phase can."
+        "Family `ssa` cannot be lowered yet; kuramoto, fsn, fsn-no-phase, fsn-mf can."
     )
 
 

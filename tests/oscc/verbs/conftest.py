@@ -16,6 +16,7 @@ KINDS = {
     "fsn-flow": ("fsn", "flow"),
     "fsn-euler": ("fsn", "euler"),
     "kuramoto-flow": ("kuramoto", "flow"),
+    "fsn-mf-flow": ("fsn-mf", "flow"),
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ from oscc.errors import RequestError
 from oscc.ir.interpret import interpret
 from oscc.lower import lower_layer
 from oscc.testing.tiny import TEXT
-from oscc.trace import LayerTrace, forward_with, trace
+from oscc.trace import Step, forward_with, trace
 from oscc.verbs.closed_loop import ClosedLoop
 from oscc.verbs.compile import compile
 from oscc.verbs.simulate import simulate
@@ -22,7 +23,7 @@ Models = dict[str, LoadedCheckpoint]
 NAMES = ("layer.0.coupling", "layer.1.coupling")
 
 
-@pytest.mark.parametrize("name", ["fsn-flow", "fsn-euler"])
+@pytest.mark.parametrize("name", ["fsn-flow", "fsn-euler", "fsn-mf-flow"])
 def test_exact_layers_in_the_loop_are_the_digital_model(
     models: Models, name: str
 ) -> None:
@@ -31,7 +32,8 @@ def test_exact_layers_in_the_loop_are_the_digital_model(
     loop = ClosedLoop(program, model)
     seen = loop.run("ir")
     for stage in program.stages:
-        assert np.abs(seen.phase(stage.name) - stage.digital_rad).max() < 1e-8
+        digital = stage.on_grid(stage.digital_rad)
+        assert np.abs(seen.phase(stage.name) - digital).max() < 1e-8
     digital = trace(model.model, program.tokens).logits
     assert np.abs(loop.logits["ir"] - digital).max() < 1e-8
 
@@ -53,9 +55,9 @@ def test_the_second_layer_runs_on_what_the_first_returned(models: Models) -> Non
     model = models["fsn-flow"]
     program = compile(model, TEXT, accuracy_mrad=30)
     first = simulate(program, "circuit").phase(NAMES[0])
-    met: list[LayerTrace] = []
+    met: list[Step] = []
 
-    def step(number: int, layer: LayerTrace) -> np.ndarray:
+    def step(number: int, layer: Step) -> np.ndarray:
         met.append(layer)
         return first if number == 0 else layer.next_rad
 
@@ -73,6 +75,34 @@ def test_the_second_layer_runs_on_what_the_first_returned(models: Models) -> Non
     wanted, _ = solve(load_card("vo2-two-state-6k"), circuit.problem(stage))
     seen = ClosedLoop(program, model).run("circuit").phase(NAMES[1])
     assert seen.ravel().tolist() == wanted.tolist()
+
+
+def test_modes_run_on_what_their_attention_returned(models: Models) -> None:
+    """The loop written out for one layer: attention, then the modes of its phases."""
+    from oscc.device import load_card
+    from oscc.lower.modes import fields
+    from oscc.trace import ModesTrace
+    from oscc_backends import circuit
+    from oscc_sims.circuit import solve
+
+    model = models["fsn-mf-flow"]
+    program = compile(model, TEXT, accuracy_mrad=30)
+    first = simulate(program, "circuit").phase(NAMES[0])
+    met: list[Step] = []
+
+    def step(number: int, layer: Step) -> np.ndarray:
+        met.append(layer)
+        return first if layer.name == NAMES[0] else layer.next_rad
+
+    forward_with(model.model, program.tokens[None], step)
+    modes = met[1]
+    assert isinstance(modes, ModesTrace)
+    assert (modes.theta_rad == first).all()
+    stage = replace(program.stages[1], **fields(modes))
+    wanted, _ = solve(load_card("vo2-two-state-6k"), circuit.problem(stage))
+    seen = ClosedLoop(program, model).run("circuit")
+    assert seen.phase("layer.0.modes").ravel().tolist() == wanted.tolist()
+    assert seen.stages == tuple(sorted(stage.name for stage in program.stages))
 
 
 def test_layers_that_were_not_compiled_stay_digital(models: Models) -> None:

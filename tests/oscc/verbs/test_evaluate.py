@@ -51,7 +51,7 @@ def run(model: LoadedCheckpoint, engine: str, **options: Any) -> dict[str, Any]:
     return evaluate(model, engine, text=text, options=chosen)
 
 
-@pytest.mark.parametrize("name", ["fsn-flow", "kuramoto-flow"])
+@pytest.mark.parametrize("name", ["fsn-flow", "kuramoto-flow", "fsn-mf-flow"])
 def test_phase_in_the_loop_is_the_digital_model(models: Models, name: str) -> None:
     found = run(models[name], "phase")
     assert set(found) >= KEYS
@@ -60,10 +60,10 @@ def test_phase_in_the_loop_is_the_digital_model(models: Models, name: str) -> No
     assert abs(found["delta_bpc"]) < 1e-9
     assert found["top1_agreement"] == 1.0
     assert abs(found["kl_nats"]) < 1e-12
-    assert [layer["stage"] for layer in found["layers"]] == [
-        "layer.0.coupling",
-        "layer.1.coupling",
-    ]
+    wanted = [f"layer.{n}.{step}" for n in (0, 1) for step in ("coupling", "modes")]
+    if name != "fsn-mf-flow":
+        wanted = wanted[::2]
+    assert [layer["stage"] for layer in found["layers"]] == wanted
     assert all(layer["rms_rad"] < 1e-9 for layer in found["layers"])
     assert found["periods_per_stage"] is None
 
@@ -117,6 +117,15 @@ def test_circuit_in_the_loop_states_its_errors_and_periods(models: Models) -> No
         for row in found["schemes"]
     ]
     assert found["periods_per_stage"] >= sum(least) / len(least)
+
+
+def test_modes_in_the_loop_are_scheduled_and_judged_too(models: Models) -> None:
+    found = run(models["fsn-mf-flow"], "circuit", accuracy_mrad=5.0)
+    names = [f"layer.{n}.{step}" for n in (0, 1) for step in ("coupling", "modes")]
+    assert [row["stage"] for row in found["layers"]] == names
+    assert [row["stage"] for row in found["schemes"]] == names
+    assert all(0 < row["rms_rad"] < 5e-3 for row in found["layers"])
+    assert 0 < found["kl_nats"] < 0.05
 
 
 def test_periods_are_those_of_the_stages_that_ran(models: Models) -> None:
