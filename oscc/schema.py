@@ -87,6 +87,7 @@ class Evaluate(_Section, frozen=True):
 
     engine: str = "circuit"
     tokens: Count = 20_000
+    lock_step: NotNegative = 1e-3
     accuracy_mrad: Positive = 10.0
 
 

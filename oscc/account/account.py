@@ -23,6 +23,7 @@ from oscc.account.stages import HARDWARE_CAUSES, StageEnergy, stage_energy
 from oscc.device import Card, card_from_mapping
 from oscc.device.piecewise import period_s
 from oscc.ir.program import Program
+from oscc.ir.views import CELL_MACS
 from oscc.observables import Observables
 
 _OMITTED = (
@@ -31,6 +32,11 @@ _OMITTED = (
     "memory and data movement, on both sides",
     "frequency trim and temperature control",
     "leakage and supply conversion",
+)
+
+_OMITTED_CELLS = (
+    "buffers between nodes and tanks: ideal in the decks",
+    "matching the two oscillators of a cell, about 1e-4 of frequency",
 )
 
 _OMITTED_BY_FIDELITY = {
@@ -45,6 +51,13 @@ _DECODE_NOTE = (
     "its own phases into the bank of sources, its targets at every dwell, and one row "
     "of weights. The bank of all earlier tokens runs during every dwell and is counted "
     "whole; how much of it is written anew is the assumption `source_refresh`."
+)
+
+
+_CELL_NOTE = (
+    "A pair cell finds sqrt(1 - x^2) of an x that the host has formed from distance, "
+    "lock factor and order parameter: what it replaces is one square root, counted as "
+    f"{CELL_MACS} multiply-accumulates."
 )
 
 
@@ -96,7 +109,8 @@ def account(
     """
     card = card_from_mapping(program.device)
     fidelities = {stage.fidelity for stage in program.stages}
-    known = assumptions(card, fidelities, overrides, decoding=_decodes(program))
+    kinds = {"cells"} if _has_cells(program) else fidelities
+    known = assumptions(card, kinds, overrides, decoding=_decodes(program))
     stages = [stage_energy(stage, card, known) for stage in program.stages]
     host = host_work(program, known)
     causes, total = exact_parts(_causes(stages, host))
@@ -137,6 +151,10 @@ def _per_token(
         "periods": periods,
         "seconds_per_token": period_s(card) * periods,
     }
+
+
+def _has_cells(program: Program) -> bool:
+    return any(stage.readout == "coherence" for stage in program.stages)
 
 
 def _decodes(program: Program) -> bool:
@@ -199,6 +217,8 @@ def _notes(program: Program) -> tuple[str, ...]:
     out = []
     if _decodes(program):
         out.append(_DECODE_NOTE)
+    if _has_cells(program):
+        out.append(_CELL_NOTE)
     bound = bound_note(program)
     if bound is not None:
         out.append(bound)
@@ -217,6 +237,8 @@ def _notes(program: Program) -> tuple[str, ...]:
 
 
 def _omitted(program: Program) -> tuple[str, ...]:
+    if _has_cells(program):
+        return (*_OMITTED_CELLS, *_OMITTED)
     words = {stage.fidelity for stage in program.stages}
     out = [_OMITTED_BY_FIDELITY[w] for w in sorted(words) if w in _OMITTED_BY_FIDELITY]
     return (*out, *_OMITTED)

@@ -161,16 +161,30 @@ _SHAPER = (
 )
 
 
+_CELLS = (
+    Assumption(
+        "detuning_word_J",
+        DELAY_BITS * SRAM_WORD_BIT_J,
+        "J",
+        f"{DELAY_BITS}-bit word of the capacitors of one pair cell, converter left "
+        f"out, scaled from: {SRAM}",
+    ),
+)
+
+
 def _turnaround(fidelity: str) -> tuple[Assumption, ...]:
-    if fidelity == "oscillators":
+    if fidelity == "cells":
+        values = {"hold_periods": 1.0, "settle_periods": 0.0, "read_periods": 1.0}
+        place = "the tanks of a pair cell settle within its dwell"
+        notes = {name: "" for name in values} | {"settle_periods": f"; {place}"}
+    elif fidelity == "oscillators":
         values = {"hold_periods": 2.0, "settle_periods": 12.0, "read_periods": 4.0}
         place = "as the decks of this fidelity run"
+        notes = {name: f"; {place}" for name in values}
     else:
         values = {"hold_periods": 1.0, "settle_periods": 0.0, "read_periods": 1.0}
         place = "no shaper to settle: the sources of this fidelity are ideal"
-    notes = {name: "" for name in values} | {"settle_periods": f"; {place}"}
-    if fidelity == "oscillators":
-        notes = {name: f"; {place}" for name in values}
+        notes = {name: "" for name in values} | {"settle_periods": f"; {place}"}
     return tuple(
         Assumption(name, value, "1", _TURNAROUND[name] + notes[name])
         for name, value in values.items()
@@ -204,7 +218,8 @@ def assumptions(
 
     Args:
         card: Device card; its parameters are listed, but are changed in the card.
-        fidelities: Of the stages; `oscillators` adds its shapers and settling.
+        fidelities: Of the stages; `oscillators` adds its shapers and settling, `cells`
+            stands for stages of pair cells.
         overrides: Values by name, in the unit of the assumption.
         decoding: Whether a bank of earlier tokens is read, which has to be kept.
 
@@ -217,9 +232,10 @@ def assumptions(
         >>> assumptions(card, ["pairwise"], {"read_out_J": 2e-12})["read_out_J"].value
         2e-12
     """
-    real = "oscillators" in fidelities
-    listed = [*_ALWAYS, *_turnaround("oscillators" if real else "pairwise")]
-    listed += _SHAPER if real else ()
+    real, cells = "oscillators" in fidelities, "cells" in fidelities
+    kind = "cells" if cells else "oscillators" if real else "pairwise"
+    listed = [*_ALWAYS, *_turnaround(kind)]
+    listed += (_SHAPER if real else ()) + (_CELLS if cells else ())
     listed += _BANK if decoding else ()
     found = {entry.name: entry for entry in listed}
     for name, value in (overrides or {}).items():

@@ -112,28 +112,32 @@ def _entry(
     if not stages:
         return None
     supply = [_per_target(seen, f"{s.name}.supply_J") for s in stages]
-    injected = [_per_target(seen, f"{s.name}.injected_J") for s in stages]
+    cells = all(stage.readout == "coherence" for stage in stages)
+    alone = cells and f"{stages[0].name}.injected_J" not in seen.arrays
+    injected = [
+        np.zeros_like(given) if alone else _per_target(seen, f"{s.name}.injected_J")
+        for s, given in zip(stages, supply, strict=True)
+    ]
     parts = [_parts(seen, s.name) for s in stages]
     targets = sum(found.size for found in supply)
     whole = sum(stage.targets for stage in program.stages)
     free = energy_per_period_J(card).supply_J
     closed = sum(
-        found.size * total_periods(stage) * free
+        found.size * total_periods(stage) * (2 if cells else 1) * free
         for stage, found in zip(stages, supply, strict=True)
     )
     total = float(sum(found.sum() for found in supply))
     error, reason = _balance(supply, injected, parts)
     return {
         "engine": seen.engine,
-        "scope": f"{grouped(targets)} of {grouped(whole)} targets, coupled intervals "
-        "of every dwell; sources, reference, writes and reads are not in it",
+        "scope": _scope(targets, whole, cells=cells),
         "stages": [stage.name for stage in stages],
         "targets": targets,
         "periods": sum(total_periods(stage) for stage in stages),
         "supplies": ["vdd"],
         "tag": "simulated",
         "supply_J": total,
-        "injected_J": float(sum(found.sum() for found in injected)),
+        "injected_J": None if alone else float(sum(found.sum() for found in injected)),
         "parts_J": _added(parts),
         "balance_error": error,
         "balanced": reason is None if any(parts) else None,
@@ -142,6 +146,18 @@ def _entry(
         "over_closed_form": total / closed if closed > 0 else None,
         "over_circuit": _over_circuit(stages, seen, circuit),
     }
+
+
+def _scope(targets: int, whole: int, *, cells: bool) -> str:
+    if cells:
+        return (
+            f"{grouped(targets)} of {grouped(whole)} pair cells, both oscillators over "
+            "the dwell; couplers, writes and reads are not in it"
+        )
+    return (
+        f"{grouped(targets)} of {grouped(whole)} targets, coupled intervals "
+        "of every dwell; sources, reference, writes and reads are not in it"
+    )
 
 
 def _with_energy(program: Program, seen: Observables) -> list[Stage]:
@@ -159,7 +175,10 @@ def _over_circuit(
         name = f"{stage.name}.supply_J"
         if name not in circuit.arrays or circuit.arrays[name].shape[0] != stage.targets:
             return None
-        rows = stage.rows_of(seen.index(stage.name, stage.grid, stage.begins))
+        if stage.readout == "coherence":
+            rows = seen.arrays.get(f"{stage.name}.cells", np.arange(stage.targets))
+        else:
+            rows = stage.rows_of(seen.index(stage.name, stage.grid, stage.begins))
         here += float(_per_target(seen, name).sum())
         there += float(_per_target(circuit, name)[rows].sum())
     return here / there

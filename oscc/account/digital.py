@@ -118,6 +118,10 @@ def _added(program: Program) -> list[HostOperation]:
     for number, stage in enumerate(program.stages):
         plan = len(dwells(stage))
         writes = stage.targets * plan
+        if stage.readout == "coherence":
+            # capacitors of both oscillators from x: C / (1 +- x K / 2 omega0)
+            out.append(HostOperation("detunings", number, 2 * writes))
+            continue
         # One product per target and dwell sets the current for its gain and length.
         out.append(HostOperation("target_gains", number, writes))
         if stage.scheme == "extrapolated":

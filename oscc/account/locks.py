@@ -32,8 +32,6 @@ from oscc.ir.stage import Stage
 from oscc.ladder.locks import lock_ratio
 
 OSCILLATORS = 2
-MACS_PER_CELL = 9
-"""1 - x^2 is one multiply-accumulate, a square root counts as 8, as an exponential."""
 
 
 def lock_stage_energy(

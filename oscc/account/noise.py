@@ -6,7 +6,8 @@ with z_s the phase response just before state s ends. w is the weight of a dwell
 result: 1 for `plain` and `corrected`; 2 over the 2P periods and -1 over the P periods
 for `extrapolated`, hence 9 P for each substep; 1/(2 epsilon) in both runs of a probe.
 An undriven phase is meant: at an attractor the pull takes part of the noise out again,
-near a repeller it makes it grow.
+near a repeller it makes it grow. The phase difference of a pair cell that locks keeps
+the noise of as many periods as its lock forgets in.
 
 Source: docs/reference/energy.md; Monte Carlo of 4000 runs at 1 pF, 1 V, P = 20 gave
 7.24 +- 0.08 mrad, this form 7.26.
@@ -73,6 +74,8 @@ def noise_periods(stage: Stage) -> float:
         >>> noise_periods(two_token_stage(scheme="extrapolated", dwell_periods=4))
         36.0
     """
+    if stage.readout == "coherence":
+        return _lock_periods(stage)
     total = 0.0
     for dwell in dwells(stage):
         weight = 1.0
@@ -82,6 +85,22 @@ def noise_periods(stage: Stage) -> float:
             weight /= 2.0 * stage.probe_epsilon
         total += weight**2 * dwell.periods
     return total
+
+
+def _lock_periods(stage: Stage) -> float:
+    """Periods after which a lock forgets its noise, of the loosest decided cell.
+
+    d psi' = -K sqrt(1 - x^2) psi' dt + noise of both oscillators
+    var psi = s / (2 pi (K/omega0) sqrt(1 - x^2)),  s per period of one oscillator
+    """
+    from oscc.device.lock_law import x_settled
+    from oscc.ladder.locks import lock_ratio
+
+    ratio, pull = lock_ratio(stage)
+    held = ratio[ratio <= x_settled(pull)]
+    loosest = float(held.max(initial=0.0))
+    a_period = pull / stage.dwell_periods  # 2 pi K/omega0
+    return 1.0 / (a_period * math.sqrt((1.0 - loosest) * (1.0 + loosest)))
 
 
 def noise_of(program: Program, card: Card, temperature_K: float) -> dict[str, Any]:

@@ -204,6 +204,10 @@ def stage_energy(
         >>> round(found.causes_J["target_oscillators"] * 1e9, 1)
         36.1
     """
+    if stage.readout == "coherence":
+        from oscc.account.locks import lock_stage_energy
+
+        return lock_stage_energy(stage, card, known)
     counts, plan, value = count_pairs(stage), len(dwells(stage)), _values(known)
     free = energy_per_period_J(card).supply_J
     held = hold_energy_per_period_J(card)

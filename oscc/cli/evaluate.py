@@ -72,6 +72,7 @@ def command(run: Run, checkpoint: Path, text: Path | None) -> None:
     options = EvaluateOptions(
         tokens=section.tokens,
         request=request,
+        lock_step=section.lock_step,
         progress=lambda column, done, total: bar(f"{column} {done}/{total} windows"),
     )
     content = evaluate(model, section.engine, text=text, options=options)

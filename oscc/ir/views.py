@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     import networkx
 
 _EDGES = 65_536
+CELL_MACS = 9
+"""Of sqrt(1 - x^2): one multiply-accumulate, and 8 for the root, as an exponential."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -126,7 +128,7 @@ def pair_macs(stage: Stage) -> int:
 
     A real weight times a phasor is two, as is a complex constant. A pair of a list
     turns its phasor by an offset of its own, which no sum over sources shares: four.
-    What several readers receive is one sum.
+    What several readers receive is one sum. A pair cell stands for one square root.
 
     Example:
         >>> from oscc.testing.flat import modes_stage
@@ -134,6 +136,8 @@ def pair_macs(stage: Stage) -> int:
         >>> pair_terms(stage), pair_macs(stage)
         (8, 32)
     """
+    if stage.readout == "coherence":
+        return CELL_MACS * stage.targets
     terms = 2 * pair_terms(stage)
     if not stage.flat:
         return terms

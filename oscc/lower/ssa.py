@@ -19,6 +19,7 @@ import numpy as np
 
 from oscc.arrays import BoolArray, FloatArray, IntArray
 from oscc.checks import require_positive
+from oscc.device.lock_cell import PERIODS, RATE
 from oscc.errors import RequestError
 from oscc.ir.edges import Edges
 from oscc.ir.program import Program
@@ -29,20 +30,19 @@ from oscc.lower.program import chosen_layers
 if TYPE_CHECKING:
     from oscc.lock_trace import LockedTrace, LockTrace
 
-COUPLING = 0.02  # K / omega0, docs/reference/lock.md
-PERIODS = 100
-
 
 class LockPlan(NamedTuple):
     """How all cells of a program are run.
 
     `coupling` K / omega0; `periods` P of the dwell; `limit`: largest x of a pair that
-    gets a cell.
+    gets a cell; `step`: that detunings are set in, in units of the lock range, 0 for
+    exact ones.
     """
 
-    coupling: float = COUPLING
+    coupling: float = RATE
     periods: int = PERIODS
     limit: float = 1.05
+    step: float = 0.0
 
     @property
     def pull_rad(self) -> float:
@@ -105,7 +105,7 @@ def lock_stage(
         theta_rad=zero,
         phi0_rad=zero,
         gain_rad=plan.pull_rad / gamma,
-        detuning_rad=plan.pull_rad * ratio,
+        detuning_rad=plan.pull_rad * _set(ratio, plan.step),
         couplings=(Edges(row, row, np.ones_like(row), gamma, zero),),
         digital_rad=np.where(locked, np.arcsin(np.minimum(ratio, 1.0)), 0.0),
         digital_coherence=layer.coherence[place],
@@ -118,6 +118,11 @@ def lock_stage(
         causal=layer.causal,
         **settings,
     )
+
+
+def _set(ratio: FloatArray, step: float) -> FloatArray:
+    """Detunings as the cells are given them."""
+    return ratio if step == 0.0 else np.round(ratio / step) * step
 
 
 def coherence_of_pairs(

@@ -54,11 +54,14 @@ class EvaluateOptions:
     Args:
         tokens: Fewest tokens over all windows; a given text is used whole.
         request: Device, scheme, accuracy and seed, as for compile.
+        lock_step: Detunings of pair cells are set in this step, in units of the lock
+            range: cells of one detuning are one circuit, run once. 0 for exact ones.
         progress: Called with column, windows done and windows in all.
     """
 
     tokens: int = 20_000
     request: CompileRequest = field(default_factory=CompileRequest)
+    lock_step: float = 1e-3
     progress: Progress = lambda column, done, total: None
 
 

@@ -54,7 +54,7 @@ class LockLoop:
         self.model, self.engine, self.options = model, engine, options
         card = request.device or default_device(model.config.family)
         self.card: Card = load_card(card)
-        self.plan: LockPlan = lock_plan(request)
+        self.plan: LockPlan = lock_plan(request)._replace(step=options.lock_step)
         self.tallies: dict[int, CellTally] = {}
 
     @property
@@ -111,6 +111,7 @@ class LockLoop:
             if self.engine == "circuit"
             else None,
             "lock_coupling": self.plan.coupling,
+            "lock_step": self.plan.step,
             "layers": [
                 {
                     "stage": f"layer.{number}.locks",

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from oscc.arrays import FloatArray
 from oscc.build import BuildFolder
-from oscc.checks import nearest
 from oscc.errors import OsccError, RequestError, ToolError, UndecidedError
 from oscc.ir.interpret import run as run_ir
 from oscc.ir.program import Program
@@ -31,16 +30,12 @@ from oscc.verbs.simulate import (
     simulate_into,
 )
 from oscc.verbs.simulate_cells import of_cells
+from oscc.verbs.verify_levels import LEVELS, Level, levels_of
 
 if TYPE_CHECKING:
     from oscc.checkpoint import LoadedCheckpoint
 
 DEFAULT_LEVELS = ("ir", "phase", "circuit")
-LEVELS = ("ir", "phase", "circuit", "spice")
-
-_EXACT_RAD = 1e-6
-_SPICE_RAD = 5e-3
-_SPICE_PROBE_RAD = 1e-3
 
 Runner = Callable[[str], Observables]
 
@@ -64,17 +59,6 @@ class VerifyOptions:
     simulate: SimulateOptions = field(default_factory=SimulateOptions)
     tile: bool = False
     model: LoadedCheckpoint | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _Level:
-    """One level to judge: its engine and the engine above it."""
-
-    level: str
-    engine: str
-    reference: str
-    tolerance_rad: float  # of pair cells in the coherence
-    cells: bool = False
 
 
 def verify(
@@ -133,7 +117,9 @@ def judge_all(
     Raises:
         RequestError: an unknown level, or none at all.
     """
-    listed = [one for word in options.levels for one in _levels(word, program, options)]
+    listed = [
+        one for word in options.levels for one in levels_of(word, program, options)
+    ]
     wanted = list(dict.fromkeys(listed))
     if not wanted:
         raise RequestError(f"No level was asked for; there are {', '.join(LEVELS)}.")
@@ -211,63 +197,8 @@ def _all_causes(
     return found
 
 
-def _levels(word: str, program: Program, options: VerifyOptions) -> list[_Level]:
-    level, _, engine = word.partition(":")
-    if level not in LEVELS or (engine and level != "spice"):
-        raise RequestError(
-            f"There is no level `{word}`; there are {', '.join(LEVELS)} and "
-            f"spice:ENGINE.{nearest(word, LEVELS)}"
-        )
-    probed = any(stage.update == "probe" for stage in program.stages)
-    cells = of_cells(program)
-    if level == "spice":
-        return [
-            _Level(
-                *(level, name, "circuit"),
-                _tolerance(level, name, program, options),
-                cells,
-            )
-            for name in _simulators(engine)
-        ]
-    tolerance = _tolerance(level, level, program, options)
-    above = {"ir": "digital", "phase": "ir", "circuit": "ir" if probed else "phase"}
-    return [_Level(level, level, above[level], tolerance, cells)]
-
-
-def _simulators(engine: str) -> tuple[str, ...]:
-    """The named simulator, or all installed ones."""
-    from oscc_sims.registry import BUILT_IN, SIMULATORS
-    from oscc_sims.registry import engine as open_engine
-
-    known = [name for name in BUILT_IN if name not in WHOLE]
-    if engine:
-        if engine not in known:
-            raise RequestError(
-                f"There is no simulator `{engine}`; there are {', '.join(known)}."
-                f"{nearest(engine, known)}"
-            )
-        return (engine,)
-    found = tuple(name for name in SIMULATORS if open_engine(name).available()[0])
-    return found or SIMULATORS
-
-
-def _tolerance(
-    level: str, engine: str, program: Program, options: VerifyOptions
-) -> float:
-    if of_cells(program):
-        return verify_cells.tolerance(level, engine, options.tolerance_coherence)
-    if level in options.tolerance_rad:
-        return options.tolerance_rad[level]
-    probed = any(stage.update == "probe" for stage in program.stages)
-    if level == "spice":
-        return _SPICE_PROBE_RAD if probed else _SPICE_RAD
-    if level == "circuit" or (level == "phase" and probed):
-        return program.accuracy_rad
-    return _EXACT_RAD
-
-
 def _judge_one(
-    program: Program, one: _Level, run: Runner, used: dict[str, Observables]
+    program: Program, one: Level, run: Runner, used: dict[str, Observables]
 ) -> tuple[LevelResult, Convergence | None]:
     from oscc_backends.spice import why_no_deck
 
@@ -298,7 +229,7 @@ def _judge_one(
 
 
 def _gated(
-    program: Program, one: _Level, seen: Observables, result: LevelResult
+    program: Program, one: Level, seen: Observables, result: LevelResult
 ) -> tuple[LevelResult, Convergence | None]:
     """The level's result where its run converged; else no number is offered."""
     entry = gate(program, seen, tolerance_rad=one.tolerance_rad)
@@ -313,7 +244,7 @@ def _gated(
     return result, entry
 
 
-def _not_run(one: _Level, error: OsccError) -> LevelResult:
+def _not_run(one: Level, error: OsccError) -> LevelResult:
     return LevelResult(
         level=one.level,
         engine=one.engine,
@@ -327,7 +258,7 @@ def _not_run(one: _Level, error: OsccError) -> LevelResult:
 
 
 def _errors(
-    program: Program, one: _Level, run: Runner, used: dict[str, Observables]
+    program: Program, one: Level, run: Runner, used: dict[str, Observables]
 ) -> tuple[list[StageErrors], Observables]:
     seen = used[one.engine] = run(one.engine)
     if one.level == "spice":
