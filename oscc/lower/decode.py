@@ -23,7 +23,8 @@ def last_token(stage: Stage) -> Stage:
     """The stage with the targets of its last token alone, all their couplings kept.
 
     A grid keeps its whole bank of sources: it is held while tokens are added. Of flat
-    banks the sources stay that the last token's targets are coupled to.
+    banks the sources stay that the last token's targets are coupled to; of pair cells
+    those of the last token that has any.
 
     Args:
         stage: Stage of T tokens.
@@ -64,6 +65,7 @@ def _last_of_list(stage: Stage) -> Stage:
     changes: dict[str, Any] = {name: getattr(stage, name)[kept] for name in _ROWS}
     if stage.digital_coherence is not None:
         changes["digital_coherence"] = stage.digital_coherence[kept]
+        changes["first_token"] = int(token.max())
     listed = Edges(
         np.searchsorted(kept, edges.target[chosen]),
         np.searchsorted(sources, edges.source[chosen]),

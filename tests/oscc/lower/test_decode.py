@@ -21,7 +21,7 @@ from oscc.models.base import LayerState
 from oscc.models.decoding import Decoder
 from oscc.testing.flat import cells_stage, modes_stage
 from oscc.testing.strategies import dynamic_stages
-from oscc.testing.tiny import tiny_model, tiny_stage
+from oscc.testing.tiny import tiny_model, tiny_program, tiny_stage
 from oscc.trace import exact_step, trace
 from oscc_backends import circuit, phase
 from oscc_sims.phase import solve
@@ -83,11 +83,26 @@ def test_the_last_token_of_modes_has_its_own_modes_alone() -> None:
 
 def test_the_last_token_of_pair_cells_has_its_own_cells_alone() -> None:
     stage = cells_stage((0.1, 0.6, 1.2))
+    assert stage.begins == 0
     one = last_token(stage)
     assert one.index is not None
     assert one.index.tolist() == [[0, 2, 0]]
     assert one.begins == 2
     np.testing.assert_allclose(interpret(one), interpret(stage)[-1:], atol=1e-10)
+
+
+@pytest.mark.parametrize("make", [tiny_stage, modes_stage, cells_stage])
+def test_the_outline_and_the_file_say_which_token(make: Any) -> None:
+    from oscc.ir.codec import decode, encode
+    from oscc.ir.outline import outline
+
+    one = last_token(make())
+    program = tiny_program(one)
+    told = outline(program)["stages"][0]["targets"]
+    assert told["first_token"] == one.begins > 0
+    assert decode(encode(program)).stages[0].begins == one.begins
+    whole = outline(tiny_program(make()))["stages"][0]["targets"]
+    assert "first_token" not in whole
 
 
 def test_the_last_token_of_one_token_is_the_stage() -> None:
