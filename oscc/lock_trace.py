@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from oscc.arrays import FloatArray, IntArray, frozen
-from oscc.checks import require_shape
+from oscc.checks import require_choice, require_shape
 from oscc.errors import RequestError
 
 if TYPE_CHECKING:
@@ -53,7 +53,10 @@ class LockTrace:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LockedTrace:
-    """An SSA model on one input: `tokens` [T], `layers`, `logits` [T,V]."""
+    """An SSA model on one input: `tokens` [T], `layers`, `logits` [T,V].
+
+    `mode` says what the operations are counted for, as in `oscc.trace.Trace`.
+    """
 
     family: str
     tokens: IntArray
@@ -61,6 +64,7 @@ class LockedTrace:
     logits: FloatArray
     operations: Mapping[str, int]
     config: Mapping[str, Any]
+    mode: str = "prefill"
 
 
 LockCoupling = Callable[[int, LockTrace], npt.NDArray[np.float64]]
@@ -79,15 +83,20 @@ def locked_coherence(ratio: FloatArray) -> FloatArray:
     return out
 
 
-def trace_locks(model: SsaModel, tokens: npt.ArrayLike) -> LockedTrace:
+def trace_locks(
+    model: SsaModel, tokens: npt.ArrayLike, *, mode: str = "prefill"
+) -> LockedTrace:
     """Run an SSA model on one input in float64 and keep the locking of every block.
 
     Args:
         model: A model of family ssa.
         tokens: Symbol numbers, shape (T,), 1 <= T <= context.
+        mode: What the operations of the host are counted for: all tokens, or with
+            `decode` the last one alone, the projections of the others being at hand.
 
     Raises:
-        RequestError: the input is empty, too long, or has an unknown symbol.
+        RequestError: the input is empty, too long, or has an unknown symbol; or the
+            mode is not known, or cannot be without a causal mask.
 
     Example:
         >>> from oscc.models.base import build_model
@@ -102,17 +111,28 @@ def trace_locks(model: SsaModel, tokens: npt.ArrayLike) -> LockedTrace:
         kept.append(layer)
         return layer.coherence
 
+    from oscc.trace import MODES
+
+    require_choice("mode", mode, MODES)
+    if mode == "decode" and model.config.mask != "causal":
+        raise RequestError(
+            "Mode `decode` needs a causal mask: without one a new token changes what "
+            "all earlier ones are."
+        )
     symbols = np.asarray(tokens, np.int64)
     require_shape("tokens", symbols, (-1,), axes="(tokens,)")
     logits = forward_with_locks(model, symbols[None], keep)[0]
     config = model.config
+    first = 0 if mode == "prefill" else len(symbols) - 1
+    counted = _layer_operations(config, len(symbols), first)
     return LockedTrace(
         config.family,
         frozen(symbols, np.int64),
-        tuple(kept),
+        tuple(replace(layer, operations=counted) for layer in kept),
         frozen(logits),
-        _outer_operations(config, len(symbols)),
+        _outer_operations(config, len(symbols) - first),
         _as_mapping(config),
+        mode,
     )
 
 
@@ -181,10 +201,21 @@ def _checked(coherence: npt.ArrayLike, layer: LockTrace) -> FloatArray:
     return out
 
 
-def _layer_operations(config: ModelConfig, tokens: int) -> dict[str, int]:
-    """Counts of the host in one block; multiply-accumulates but where said."""
+def _layer_operations(
+    config: ModelConfig, tokens: int, first: int = 0
+) -> dict[str, int]:
+    """Counts of the host in one block; multiply-accumulates but where said.
+
+    Args:
+        tokens: Tokens that are read.
+        first: First token that is computed; projections, and sums of the order
+            parameter, of those before it are at hand from their own steps.
+    """
     k, heads = config.k, config.heads
-    pairs = tokens * (tokens + 1) // 2 if config.mask == "causal" else tokens**2
+    pairs = (tokens * (tokens + 1) - first * (first + 1)) // 2
+    if config.mask != "causal":
+        pairs = tokens**2
+    tokens -= first
     positions = heads * tokens * config_rates(config)
     return {
         "projections": 4 * tokens * k * k,

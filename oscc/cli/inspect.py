@@ -145,7 +145,7 @@ def _build(found: dict[str, Any]) -> None:
     rows = [
         (
             stage["name"],
-            grouped(stage["targets"]["tokens"] * stage["targets"]["coordinates"]),
+            grouped(_targets(stage["targets"])),
             grouped(stage["coupled_pairs"]),
             grouped(stage["pair_terms"]),
             f"{stage['update']} ({stage['model_update']} model)",
@@ -194,6 +194,11 @@ def _coverage(coverage: dict[str, Any]) -> None:
         "share",
     )
     table(columns, rows, right=(2, 3, 4))
+
+
+def _targets(bank: dict[str, int]) -> int:
+    """Targets of a grid of tokens and coordinates, or of a list of cells."""
+    return bank.get("oscillators") or bank["tokens"] * bank["coordinates"]
 
 
 def _pair(stage: dict[str, Any]) -> None:

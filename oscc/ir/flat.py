@@ -31,7 +31,7 @@ def check_banks(stage: Stage, where: str) -> None:
         require_shape(
             name, getattr(stage, name), shape, axes=f"(T',) = {shape}", where=where
         )
-    if stage.first_token:
+    if stage.first_token and stage.readout == "phase":
         raise RequestError(f"{where}: the index of flat targets names their tokens.")
     index = _index("index", stage.index, shape[0], where)
     sources = _index("source_index", stage.source_index, stage.theta_rad.size, where)
@@ -124,5 +124,10 @@ def _check_cells(stage: Stage, index: IntArray, sources: IntArray, where: str) -
     )
     if stage.edges.orders != (1,):
         raise RequestError(f"{where}: pair cells lock at the first harmonic alone.")
+    if int(index[:, 1].min()) < stage.first_token:
+        raise RequestError(
+            f"{where}: a pair cell is of token {int(index[:, 1].min())}, but the first "
+            f"token is {stage.first_token}."
+        )
     if len(np.unique(index, axis=0)) < len(index):
         raise RequestError(f"{where}: a pair cell stands twice.")

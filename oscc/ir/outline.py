@@ -35,6 +35,8 @@ def _banks(stage: Stage) -> dict[str, Any]:
         targets = {"oscillators": stage.targets}
         if stage.readout == "phase":
             targets = dict(zip(("tokens", "coordinates"), stage.grid, strict=True))
+        if stage.begins:
+            targets["first_token"] = stage.begins
         return {
             "targets": targets,
             "sources": {"oscillators": int(stage.theta_rad.size)},
@@ -53,8 +55,8 @@ def _banks(stage: Stage) -> dict[str, Any]:
             for coupling in stage.factored
         ],
     }
-    if stage.first_token:
-        out["targets"]["first_token"] = stage.first_token
+    if stage.begins:
+        out["targets"]["first_token"] = stage.begins
     return out
 
 

@@ -55,8 +55,8 @@ class Stage:
         readout: `phase` or `coherence`.
         causal: Whether no target may receive from a later token.
         fidelity: What a netlist of the stage holds.
-        first_token: Token number of the first row of targets of a grid; the sources
-            begin with token 0.
+        first_token: Token number of the first row of targets of a grid, or of the
+            first token that pair cells are for; the sources begin with token 0.
         index: Of flat targets, shape (T', n): token and coordinate for read-out
             `phase`; head, token and partner for pair cells.
         source_index: Of flat sources, shape (S', m), first column the token; or head,
@@ -274,12 +274,14 @@ class Stage:
 
     @property
     def begins(self) -> int:
-        """Token of the first targets; tokens before it are sources alone."""
-        if not self.flat:
+        """First token that is computed; tokens before it are sources alone.
+
+        Not every token needs a pair cell of its own, so their stage says it.
+        """
+        if not self.flat or self.readout != "phase":
             return self.first_token
         assert self.index is not None
-        column = 0 if self.readout == "phase" else 1
-        return int(self.index[:, column].min())
+        return int(self.index[:, 0].min())
 
     @property
     def target_index(self) -> IntArray:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from oscc.errors import RequestError
 from oscc.ir.coupling import Coupling
 from oscc.ir.edges import Edges
 from oscc.ir.stage import Stage
@@ -19,7 +20,7 @@ from oscc.ir.stage import Stage
 _ROWS = ("phi0_rad", "gain_rad", "detuning_rad", "digital_rad")
 
 
-def last_token(stage: Stage) -> Stage:
+def last_token(stage: Stage, token: int | None = None) -> Stage:
     """The stage with the targets of its last token alone, all their couplings kept.
 
     A grid keeps its whole bank of sources: it is held while tokens are added. Of flat
@@ -27,10 +28,15 @@ def last_token(stage: Stage) -> Stage:
 
     Args:
         stage: Stage of T tokens.
+        token: The last token, for pair cells, which not every token has; the last one
+            that has any without it.
 
     Returns:
         Stage of one token, whose number is the last one's; its rows are the same
         numbers as in the whole stage.
+
+    Raises:
+        RequestError: no target is of that token.
 
     Example:
         >>> from oscc.testing.tiny import tiny_stage
@@ -39,7 +45,7 @@ def last_token(stage: Stage) -> Stage:
         ((1, 4), 3, (4, 4))
     """
     if stage.flat:
-        return _last_of_list(stage)
+        return _last_of_list(stage, token)
     rows = stage.grid[0] - 1
     return replace(
         stage,
@@ -53,17 +59,21 @@ def _last_row(coupling: Coupling) -> Coupling:
     return replace(coupling, weights=coupling.weights[:, -1:])
 
 
-def _last_of_list(stage: Stage) -> Stage:
+def _last_of_list(stage: Stage, last: int | None) -> Stage:
     assert stage.index is not None
     assert stage.source_index is not None
     edges = stage.edges
     token = stage.index[:, 0 if stage.readout == "phase" else 1]
-    kept = np.flatnonzero(token == token.max())
+    chosen_token = int(token.max()) if last is None else last
+    kept = np.flatnonzero(token == chosen_token)
+    if not kept.size:
+        raise RequestError(f"stage {stage.name}: no target is of token {chosen_token}.")
     chosen = np.isin(edges.target, kept)
     sources = np.unique(edges.source[chosen])
     changes: dict[str, Any] = {name: getattr(stage, name)[kept] for name in _ROWS}
     if stage.digital_coherence is not None:
         changes["digital_coherence"] = stage.digital_coherence[kept]
+        changes["first_token"] = chosen_token
     listed = Edges(
         np.searchsorted(kept, edges.target[chosen]),
         np.searchsorted(sources, edges.source[chosen]),

@@ -24,6 +24,7 @@ from oscc.errors import RequestError
 from oscc.ir.edges import Edges
 from oscc.ir.program import Program
 from oscc.ir.stage import Stage
+from oscc.lower.decode import last_token
 from oscc.lower.host import host_operations
 from oscc.lower.program import chosen_layers
 
@@ -148,9 +149,16 @@ def coherence_of_pairs(
     return out
 
 
-def proved_unlocked(layer: LockTrace, limit: float) -> int:
-    """Pairs of different tokens without a cell, unlocked by the closed form."""
-    return int(np.count_nonzero(visible(layer))) - len(cells(layer, limit))
+def proved_unlocked(layer: LockTrace, limit: float, first: int = 0) -> int:
+    """Pairs of different tokens without a cell, unlocked by the closed form.
+
+    Args:
+        layer: Traced block.
+        limit: Largest x of a pair that gets a cell.
+        first: First token whose pairs count.
+    """
+    every = int(np.count_nonzero(visible(layer)[:, first:]))
+    return every - int((cells(layer, limit)[:, 1] >= first).sum())
 
 
 def lower_locks(
@@ -165,7 +173,8 @@ def lower_locks(
     """Program of a traced SSA model: a lock stage a block, host operations, card.
 
     Args:
-        trace: What the digital model did on the input.
+        trace: What the digital model did on the input; of mode `decode` the program
+            has the cells of its last token alone.
         device: Content of a device card.
         plan: Coupling, dwell and limit of all cells.
         layers: Blocks to lower; None takes all.
@@ -178,27 +187,44 @@ def lower_locks(
     chosen = chosen_layers(len(trace.layers), layers)
     found = [lock_stage(trace.layers[n], plan, fidelity=fidelity) for n in chosen]
     stages = tuple(stage for stage in found if stage is not None)
+    first = trace.tokens.size - 1 if trace.mode == "decode" else 0
+    if first:
+        stages = tuple(last_token(s, first) for s in stages if _has_cells(s, first))
     if not stages:
+        which = f"of token {first} and another one" if first else "of different tokens"
         raise RequestError(
-            "No pair of different tokens can lock on this text: there is nothing for "
+            f"No pair {which} can lock on this text: there is nothing for "
             "oscillators to do. Give a longer text."
         )
+    notes = [_note(trace.layers[number], plan, first) for number in chosen]
     return Program(
         family=trace.family,
         stages=stages,
         host_operations=host_operations(trace),
         device=device,
         tokens=trace.tokens,
-        notes=tuple(_note(trace.layers[number], plan) for number in chosen),
+        notes=(*notes, *([_decode_note(first)] if first else [])),
         **settings,
     )
 
 
-def _note(layer: LockTrace, plan: LockPlan) -> str:
-    every, far = (
-        int(np.count_nonzero(visible(layer))),
-        proved_unlocked(layer, plan.limit),
+def _has_cells(stage: Stage, token: int) -> bool:
+    assert stage.index is not None
+    return bool((stage.index[:, 1] == token).any())
+
+
+def _decode_note(last: int) -> str:
+    return (
+        f"Decode: this program computes token {last} alone, the newest, from the cells "
+        "of its own pairs; the vectors of earlier tokens are the digital layers' own, "
+        "and the host is counted with cached projections."
     )
+
+
+def _note(layer: LockTrace, plan: LockPlan, first: int = 0) -> str:
+    """How many pairs get a cell, of the tokens from the first on."""
+    every = int(np.count_nonzero(visible(layer)[:, first:]))
+    far = proved_unlocked(layer, plan.limit, first)
     return (
         f"{layer.name}: {every - far} of {every} pairs of different tokens get a cell; "
         f"{far} are detuned by more than {plan.limit:g} of their lock range, and are "

@@ -160,9 +160,8 @@ def _lowered_locks(
         )
     plan = lock_plan(request)
     settings = {**settings, "fidelity": "oscillators"}
-    return lower_locks(
-        trace_locks(cast("Any", model.model), tokens), device, plan=plan, **settings
-    )
+    traced = trace_locks(cast("Any", model.model), tokens, mode=request.mode)
+    return lower_locks(traced, device, plan=plan, **settings)
 
 
 def lock_plan(request: CompileRequest) -> LockPlan:

@@ -237,3 +237,22 @@ def test_an_unknown_mode_is_refused(tmp_path: Path) -> None:
     out = tmp_path / "build"
     assert run("compile", SHIPPED, "--text", "a", "--mode", "x", "-o", out) == 2
     assert not out.exists()
+
+
+def test_a_new_token_of_pair_cells(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ssa, out = ROOT / "checkpoints" / "ssa-trainable.safetensors", tmp_path / "locks"
+    arguments = ["--text", "import o", "--mode", "decode", "--deck-targets", 2]
+    assert run("compile", ssa, *arguments, "-q", "-o", out) == 0
+    program = oscc_program(out)
+    assert program.computed_tokens == 1
+    for stage in program.stages:
+        assert stage.index is not None
+        assert set(stage.index[:, 1].tolist()) == {7}
+    assert run("verify", out, "--levels", "ir", "-q") == 0
+    capsys.readouterr()
+    assert run("inspect", out) == 0
+    assert "computes token 7 alone" in capsys.readouterr().out
+    assert run("compile", ssa, *arguments[:2], "-q", "-o", tmp_path / "whole") == 0
+    assert oscc_program(tmp_path / "whole").computed_tokens == 8

@@ -188,6 +188,8 @@ def test_pair_cells_are_checked() -> None:
         cells_stage(index=np.zeros((3, 3), np.int64))
     with pytest.raises(RequestError, match="later token"):
         cells_stage(index=np.array([[0, 0, 0], [0, 1, 2], [0, 2, 0]]))
+    with pytest.raises(RequestError, match="of token 0, but the first token is 1"):
+        cells_stage(first_token=1)
     with pytest.raises(RequestError, match="pair cells, no grid"):
         _ = cells_stage().grid
 

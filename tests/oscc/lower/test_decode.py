@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,14 +15,17 @@ from oscc.arrays import FloatArray
 from oscc.device import card_to_mapping, load_card
 from oscc.errors import RequestError
 from oscc.ir import Stage
-from oscc.ir.interpret import interpret
+from oscc.ir.interpret import interpret, interpret_cells
 from oscc.ir.views import coupled_pairs, pairs, to_networkx
+from oscc.lock_trace import trace_locks
 from oscc.lower import LOWERINGS, last_token, lower
-from oscc.models.base import LayerState
+from oscc.lower.ssa import lower_locks
+from oscc.models.base import LayerState, build_model
+from oscc.models.config import ModelConfig
 from oscc.models.decoding import Decoder
 from oscc.testing.flat import cells_stage, modes_stage
 from oscc.testing.strategies import dynamic_stages
-from oscc.testing.tiny import tiny_model, tiny_stage
+from oscc.testing.tiny import tiny_model, tiny_program, tiny_stage
 from oscc.trace import exact_step, trace
 from oscc_backends import circuit, phase
 from oscc_sims.phase import solve
@@ -83,11 +87,26 @@ def test_the_last_token_of_modes_has_its_own_modes_alone() -> None:
 
 def test_the_last_token_of_pair_cells_has_its_own_cells_alone() -> None:
     stage = cells_stage((0.1, 0.6, 1.2))
+    assert stage.begins == 0
     one = last_token(stage)
     assert one.index is not None
     assert one.index.tolist() == [[0, 2, 0]]
     assert one.begins == 2
     np.testing.assert_allclose(interpret(one), interpret(stage)[-1:], atol=1e-10)
+
+
+@pytest.mark.parametrize("make", [tiny_stage, modes_stage, cells_stage])
+def test_the_outline_and_the_file_say_which_token(make: Any) -> None:
+    from oscc.ir.codec import decode, encode
+    from oscc.ir.outline import outline
+
+    one = last_token(make())
+    program = tiny_program(one)
+    told = outline(program)["stages"][0]["targets"]
+    assert told["first_token"] == one.begins > 0
+    assert decode(encode(program)).stages[0].begins == one.begins
+    whole = outline(tiny_program(make()))["stages"][0]["targets"]
+    assert "first_token" not in whole
 
 
 def test_the_last_token_of_one_token_is_the_stage() -> None:
@@ -198,3 +217,61 @@ def test_the_note_names_the_token_and_what_is_taken_for_granted() -> None:
 def test_an_unknown_mode_is_refused() -> None:
     with pytest.raises(RequestError, match="`mode` must be one of decode, prefill"):
         trace(tiny_model(), [1], mode="decoding")
+
+
+# Pair cells: a new token has cells of its own pairs alone.
+
+
+def ssa_model(**changes: Any) -> Any:
+    sizes = {"k": 8, "layers": 2, "heads": 2, "hidden": 6, "context": 32}
+    return build_model(ModelConfig("ssa", **{**sizes, **changes}), 1)
+
+
+LOCK_TOKENS = np.arange(24) * 7 % 19 + 3
+
+
+def test_a_new_token_of_ssa_has_the_cells_of_its_own_row() -> None:
+    model = ssa_model()
+    whole = lower_locks(trace_locks(model, LOCK_TOKENS), CARD)
+    one = lower_locks(trace_locks(model, LOCK_TOKENS, mode="decode"), CARD)
+    assert (whole.computed_tokens, one.computed_tokens) == (24, 1)
+    assert "computes token 23 alone" in one.notes[-1]
+    for prefill, stage in zip(whole.stages, one.stages, strict=True):
+        assert prefill.index is not None
+        assert stage.index is not None
+        row = np.flatnonzero(prefill.index[:, 1] == 23)
+        assert stage.index.tolist() == prefill.index[row].tolist()
+        for name in ("gain_rad", "detuning_rad", "digital_coherence"):
+            assert (getattr(stage, name) == getattr(prefill, name)[row]).all()
+        found, wanted = interpret_cells(stage), interpret_cells(prefill)
+        np.testing.assert_allclose(found, wanted[row], rtol=0, atol=1e-9)
+        counted = [n for n in one.notes if n.startswith(stage.name)]
+        assert f"{len(row)} of {2 * 23} pairs" in counted[0]
+
+
+def test_the_steps_of_ssa_cost_the_host_what_the_window_costs() -> None:
+    """Every distance, factor and value of the window belongs to exactly one step."""
+    model = ssa_model(layers=1)
+    parts = [trace_locks(model, LOCK_TOKENS[:n], mode="decode") for n in range(1, 25)]
+    whole = trace_locks(model, LOCK_TOKENS)
+    for name, count in whole.layers[0].operations.items():
+        assert count == sum(one.layers[0].operations[name] for one in parts)
+    for name, count in whole.operations.items():
+        assert count == sum(one.operations[name] for one in parts)
+
+
+def test_what_has_no_step_of_its_own_is_refused() -> None:
+    with pytest.raises(RequestError, match="needs a causal mask"):
+        trace_locks(ssa_model(mask="none"), LOCK_TOKENS, mode="decode")
+    with pytest.raises(RequestError, match="must be one of decode, prefill"):
+        trace_locks(ssa_model(), LOCK_TOKENS, mode="generate")
+    with pytest.raises(RequestError, match="no target is of token 7"):
+        last_token(cells_stage(), 7)
+    # the published constants lock equal symbols alone at a wide head
+    model = ssa_model(arm="published", k=64, heads=1)
+    far = trace_locks(model, [3, 3, 9], mode="decode")
+    ratio = np.array(far.layers[0].ratio)
+    ratio[:, 2, :2] = np.inf
+    lone = replace(far, layers=tuple(replace(x, ratio=ratio) for x in far.layers))
+    with pytest.raises(RequestError, match="No pair of token 2 and another one can"):
+        lower_locks(lone, CARD)
