@@ -23,7 +23,7 @@ import numpy as np
 from oscc.arrays import ComplexArray, FloatArray
 from oscc.checkpoint import load_checkpoint
 from oscc.corpus import standard_library, windows
-from oscc.device import Card, load_card
+from oscc.device import Card, card_to_mapping, load_card
 from oscc.files import dump_json, write_atomic
 from oscc.ir import Modes, Stage
 from oscc.lower.modes import fields, modes_of
@@ -42,6 +42,11 @@ SETTLES = (2.0, 4.0, 8.0, 12.0, 24.0)
 READERS = ((2, 1.0), (2, 0.5), (3, 0.5), (3, 1.0), (3, 1.5), (4, 1.0))
 PLANS = ((1, 6), (2, 3), (2, 6))
 NOISES_RAD = (1e-3, 1e-2)
+SHARED = (
+    ("fsn-flow", "host"),
+    ("fsn-mf-flow", "host"),
+    ("fsn-mf-flow", "oscillators"),
+)
 
 
 def rms(values: Any) -> float:
@@ -188,6 +193,33 @@ def measured_layer(part: list[ModesTrace], card: Card) -> dict[str, Any]:
     return out | {"readers": rows}
 
 
+def shares() -> dict[str, Any]:
+    """Share of multiply-accumulates on oscillators by family, for a whole window.
+
+    Of the first layer, and of all; who forms the modes of FSN-MF behind its name.
+    """
+    from oscc.lower import lower
+    from oscc.verbs.inspect import coverage
+
+    device, out = card_to_mapping(load_card(CARD)), {}
+    for name, who in SHARED:
+        loaded = load_checkpoint(ROOT / "checkpoints" / f"{name}.safetensors")
+        context = loaded.config.context
+        window = windows(standard_library().held_out, context, context)[0]
+        program = lower(trace(loaded.model, window[:-1]), device, mean_field=who)
+        found = coverage(program)
+        word = "share_on_oscillators"
+        key = name if name == "fsn-flow" else f"{name}, {who}"
+        layer = found["layers"][0]
+        out[key] = {
+            "tokens": context,
+            "layer_0": layer[word],
+            "layer_0_macs": {"host": layer["host_macs"], **layer["stages"]},
+            "in_all": found[word],
+        }
+    return out
+
+
 def measured() -> dict[str, Any]:
     """Content of the results file."""
     began, found = time.perf_counter(), steps()
@@ -201,6 +233,7 @@ def measured() -> dict[str, Any]:
         "card": CARD,
         "windows": WINDOWS,
         "layers": layers,
+        "shares": shares(),
         "seconds": round(time.perf_counter() - began, 1),
         "versions": {"python": platform.python_version(), "numpy": np.__version__},
     }
@@ -212,6 +245,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=OUT)
     content = measured()
     write_atomic(parser.parse_args().out, dump_json(content))
+    for name, row in content["shares"].items():
+        print(f"{name}: {100 * row['in_all']:.1f} % on oscillators")
     for number, layer in content["layers"].items():
         for row in layer["settling"]:
             print(number, f"settling, gain {row['gain_rad']:4.0f} rad", _text(row))
