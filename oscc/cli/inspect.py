@@ -202,8 +202,10 @@ def _targets(bank: dict[str, int]) -> int:
 
 
 def _pair(stage: dict[str, Any]) -> None:
+    kind = stage["source_is"]
+    word = "source" if kind == "token" else f"{kind} as source"
     say(
-        f"{stage['stage']}: source {stage['source_is']} at "
+        f"{stage['stage']}: {word} at "
         f"{stage['source_theta_rad']:.6g} rad, target "
         f"starts at {stage['target_phi0_rad']:.6g} rad, "
         f"gain {stage['gain_rad']:.6g} rad"

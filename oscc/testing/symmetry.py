@@ -46,6 +46,8 @@ def permuted(model: PhaseModel, heads: IntArray, order: IntArray) -> PhaseModel:
         heads: Old head at each new place, shape (H,).
         order: Old coordinate at each new place, of `coordinate_order`, shape (K,).
     """
+    from oscc.models.fsn_mf import FsnMfLayer
+
     out, k = copy.deepcopy(model).double(), order.size
     lifted = np.concatenate([order, order + k])
     for place in (out.embedding, out.prototypes):
@@ -69,6 +71,10 @@ def permuted(model: PhaseModel, heads: IntArray, order: IntArray) -> PhaseModel:
             _take(layer.feed_forward.gate, wide)
             _take(layer.feed_forward.up, wide)
             _take(layer.feed_forward.down, order, axis=0)
+        if isinstance(layer, FsnMfLayer):
+            _take(layer.mode_in, order)
+            _take(layer.mode_out, order, axis=1)
+            _take(layer.pin, order)
     return out
 
 
@@ -112,6 +118,11 @@ def _mirror(layer: PhaseLayer) -> None:
     alpha = getattr(layer, "alpha", None)
     if alpha is not None:
         _put(alpha, -_numpy(alpha))
+    for name in ("mode_in", "mode_out", "pin"):
+        if hasattr(layer, name):  # complex: a mirror is the conjugate
+            both = np.array(_numpy(getattr(layer, name)))
+            both[1] *= -1.0
+            _put(getattr(layer, name), both)
 
 
 def _numpy(parameter: torch.Tensor) -> FloatArray:

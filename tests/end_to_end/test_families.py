@@ -104,7 +104,7 @@ def test_the_share_on_oscillators_is_told_by_layer(
     assert main(["inspect", str(build), "--pair", "48,2,1"]) == 2  # no such token
     assert main(["inspect", str(build), "--pair", "7,7,1"]) == 0
     shown = capsys.readouterr().out
-    assert "layer.1.modes: source mode at" in shown
+    assert "layer.1.modes: mode as source at" in shown
     assert re.search(r"layer 0 +coupling [\d ]+, modes [\d ]+", shown)
 
 

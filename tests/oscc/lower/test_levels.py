@@ -25,7 +25,7 @@ Case = tuple[Any, list[int]]
 
 
 def phases(stage: Stage) -> FloatArray:
-    return solve(phase.problem(stage)).reshape(stage.grid)
+    return solve(phase.problem(stage)).reshape(stage.phi0_rad.shape)
 
 
 @settings(max_examples=40)

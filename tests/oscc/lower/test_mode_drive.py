@@ -176,6 +176,26 @@ def test_families_without_modes_have_none_to_read() -> None:
         lower(trace(tiny_model("fsn-mf"), TOKENS), CARD, mean_field="both")
 
 
+def test_one_new_token_is_read_by_its_own_readers() -> None:
+    """Decode: the last token alone, through readers, modes and the loop."""
+    model = tiny_checkpoint("fsn-mf", layers=2, gain_rad=3.0)
+    settings: dict[str, Any] = {"mean_field": "oscillators", "periods": 6}
+    program = compile(model, "import os", mode="decode", **settings)
+    assert [s.grid[0] for s in program.stages] == [1] * 6
+    assert {s.begins for s in program.stages} == {8}
+    whole = compile(model, "import os", **settings)
+    for one, all_of in zip(program.stages, whole.stages, strict=True):
+        last = all_of.on_grid(interpret(all_of))[-1:]
+        assert np.abs(one.on_grid(interpret(one)) - last).max() < 1e-9
+    loop = ClosedLoop(program, model)
+    seen = loop.run("phase")
+    for stage in program.stages:
+        digital = stage.on_grid(stage.digital_rad)
+        assert np.abs(seen.phase(stage.name) - digital).max() < 1e-6
+    counts = {(o.name, o.layer): o.count for o in program.host_operations}
+    assert counts["mode_equations", 0] == 23 * 6
+
+
 @pytest.mark.parametrize("layers", [None, [1]])
 def test_the_closed_loop_runs_through_the_readers(layers: Any) -> None:
     model = tiny_checkpoint("fsn-mf", layers=2, gain_rad=3.0)

@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 
 from oscc.arrays import ComplexArray, FloatArray
 from oscc.device import card_to_mapping, load_card
-from oscc.ir import Program, Stage
+from oscc.ir import Coupling, Program, Stage
 from oscc.ir.interpret import interpret
-from oscc.lower import lower
+from oscc.lower import LOWERINGS, lower
 from oscc.testing.strategies import dynamic_stages, phase_models
 from oscc.testing.symmetry import coordinate_order, mirrored, permuted, turned
 from oscc.testing.tiny import tiny_stage
@@ -33,6 +33,8 @@ ROUNDING = 1e-10
 ANGLE = st.floats(-9.0, 9.0)
 ORDERS = ((1,), (2,), (1, 2), (2, 3), (1, 2, 3), (2, 4), (3,))
 
+ATTENTION = tuple(family for family in LOWERINGS if family != "fsn-mf")
+
 Case = tuple[Any, list[int]]
 Drive = Callable[[Stage], ComplexArray]
 BACKENDS: tuple[Drive, ...] = (phase.drive, circuit.drive)
@@ -44,8 +46,13 @@ def grids(stage: Stage, drive: Drive) -> ComplexArray:
 
 
 def moved(stage: Stage) -> FloatArray:
-    """Increment of every target."""
-    return np.asarray(interpret(stage) - stage.phi0_rad)
+    """Increment of every target, (T, K)."""
+    return stage.on_grid(interpret(stage) - stage.phi0_rad)
+
+
+def routes(stage: Stage) -> tuple[Coupling, ...]:
+    """Shared weights; none where pairs are listed."""
+    return () if stage.flat else stage.factored
 
 
 def lowered(model: Any, tokens: list[int]) -> Program:
@@ -162,7 +169,7 @@ def test_coordinates_and_heads_that_change_places_do_so_in_every_stage(
     )
     one, other = lowered(model, tokens), lowered(permuted(model, heads, order), tokens)
     for stage, found in zip(one.stages, other.stages, strict=True):
-        for before, after in zip(stage.factored, found.factored, strict=True):
+        for before, after in zip(routes(stage), routes(found), strict=True):
             np.testing.assert_allclose(
                 after.weights, before.weights[heads], rtol=0, atol=1e-9
             )
@@ -175,7 +182,12 @@ def test_coordinates_and_heads_that_change_places_do_so_in_every_stage(
 
 
 @settings(max_examples=25)
-@given(phase_models(layers=1, gates="none"), st.integers(0, 2**32))
+@given(
+    st.sampled_from(ATTENTION).flatmap(
+        lambda family: phase_models(family=family, layers=1, gates="none")
+    ),
+    st.integers(0, 2**32),
+)
 def test_a_turn_of_each_coordinate_keeps_what_the_layer_does(
     case: Case, seed: int
 ) -> None:
@@ -199,10 +211,11 @@ def test_a_turn_of_each_coordinate_keeps_what_the_layer_does(
 @given(phase_models(layers=1))
 def test_a_mirrored_layer_does_the_mirrored_thing(case: Case) -> None:
     model, tokens = case
-    (one,) = lowered(model, tokens).stages
-    (other,) = lowered(mirrored(model), tokens).stages
-    np.testing.assert_allclose(other.gain_rad, one.gain_rad, rtol=0, atol=1e-9)
-    assert np.abs(moved(other) + moved(one)).max() < RAD
-    assert np.abs((other.digital_rad - other.phi0_rad) + moved(one)).max() < RAD
-    for drive in BACKENDS:
-        assert np.abs(drive(other) - drive(one).conj()).max() < 1e-7
+    stages = (lowered(each, tokens).stages for each in (model, mirrored(model)))
+    for one, other in zip(*stages, strict=True):
+        np.testing.assert_allclose(other.gain_rad, one.gain_rad, rtol=0, atol=1e-9)
+        assert np.abs(moved(other) + moved(one)).max() < RAD
+        digital = other.on_grid(other.digital_rad - other.phi0_rad)
+        assert np.abs(digital + moved(one)).max() < RAD
+        for drive in BACKENDS:
+            assert np.abs(drive(other) - drive(one).conj()).max() < 1e-7
