@@ -118,10 +118,9 @@ def _symbols(corpus: Any, count: int) -> str:
     if name == "bytes" and beyond > _WORTH_SAYING:
         words.append(f"{100 * beyond:.3g} % of the characters are not ASCII")
     if corpus["other_share"] > _WORTH_SAYING:
-        words.append(
-            f"{100 * corpus['other_share']:.3g} % of the symbols stand for others "
-            "(--set train.vocabulary=bytes keeps them)"
-        )
+        mend = " (--set train.vocabulary=bytes keeps them)" * (name == "ascii")
+        share = f"{100 * corpus['other_share']:.3g} %"
+        words.append(f"{share} of the symbols stand for others{mend}")
     for key, what in _LEFT_OUT.items():
         if corpus[key]:
             words.append(f"{corpus[key]} files left out, {what}")

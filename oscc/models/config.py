@@ -274,8 +274,8 @@ def require_had(family: str, name: str, value: Any, usual: Any = None) -> None:
     if not family_has(family, name):
         taken = "" if usual is None else f" or give its default, {usual!r}"
         raise RequestError(
-            f"Argument `{name}` has no meaning for family {family}, but is {value!r} "
-            f"({', '.join(_HAVE[name])} have it). Leave it out{taken}."
+            f"Argument `{name}` has no meaning for family {family}, but is {value!r}; "
+            f"it belongs to {', '.join(_HAVE[name])}. Leave it out{taken}."
         )
 
 

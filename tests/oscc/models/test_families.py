@@ -215,17 +215,20 @@ def test_transformer_attention_depends_on_distance_alone():
         ({"family": "fsn", "update": "none"}, "`update` must be flow or euler"),
         (
             {"family": "fsn-no-phase", "offsets": "learned"},
-            r"is 'learned' \(fsn, fsn-mf have it\)",
+            "is 'learned'; it belongs to fsn, fsn-mf",
         ),
         (
             {"family": "fsn", "values": "projected"},
-            r"`values` has no meaning for family fsn, but is 'projected' \(kuramoto",
+            "`values` has no meaning for family fsn, but is 'projected'; it",
         ),
         ({"family": "fsn-mf", "modes": 5}, "`modes` must be even"),
         ({"family": "transformer", "heads": 16}, "even for rotary positions"),
         ({"family": "ssa", "lock_top_k": -1}, "must be 0"),
         ({"family": "ssa", "dropout": 1.0}, "below 1"),
-        ({"family": "fsn", "dropout": 0.1}, r"for family fsn, but is 0.1 \(ssa have"),
+        (
+            {"family": "fsn", "dropout": 0.1},
+            "for family fsn, but is 0.1; it belongs to ssa",
+        ),
         ({"family": "kuramoto", "mask": "none"}, "`mask` has no meaning for family"),
     ],
 )

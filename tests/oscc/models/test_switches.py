@@ -85,4 +85,4 @@ def test_what_a_family_lacks_is_refused_with_those_that_have_it(family):
             with pytest.raises(RequestError) as caught:
                 ModelConfig(family, **{name: value})
             assert f"`{name}` has no meaning for family {family}" in str(caught.value)
-            assert "have it). Leave it out" in str(caught.value)
+            assert "; it belongs to " in str(caught.value)
