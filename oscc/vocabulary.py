@@ -197,12 +197,12 @@ BYTES = Vocabulary(_BYTES, other=False, unit="byte")
 """Every byte: 256 symbols."""
 
 
-def vocabulary_of(given: str | Mapping[str, Any]) -> Vocabulary:
+def vocabulary_of(given: Any) -> Vocabulary:
     """Vocabulary that the key `model.vocabulary` of a configuration stands for.
 
     Args:
         given: The characters in the order of their numbers, or a mapping of
-            `characters` and `other`, or `unit: byte`.
+            `characters` and `other` (false without it), or `unit: byte`.
 
     Raises:
         RequestError: neither of these.
@@ -213,12 +213,12 @@ def vocabulary_of(given: str | Mapping[str, Any]) -> Vocabulary:
     """
     if isinstance(given, str):
         return Vocabulary(given, other=False)
-    if given == {"unit": "byte"}:
-        return BYTES
-    characters, other = given.get("characters"), given.get("other", False)
-    known = set(given) <= {"characters", "other"}
-    if known and isinstance(characters, str) and isinstance(other, bool):
-        return Vocabulary(characters, other)
+    if isinstance(given, Mapping) and set(given) <= {"characters", "other", "unit"}:
+        unit, other = given.get("unit", "character"), given.get("other", False)
+        characters = given.get("characters", _BYTES if unit == "byte" else None)
+        texts = isinstance(characters, str) and isinstance(unit, str)
+        if texts and isinstance(other, bool):
+            return Vocabulary(characters, other, unit)
     raise RequestError(
         "`model.vocabulary` must be the characters as text, a mapping of "
         f"`characters` and `other`, or `unit: byte`, but is {given!r}."

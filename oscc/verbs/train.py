@@ -106,7 +106,10 @@ def train(
         oscc.errors.RequestError: Argument `family` must be one of fsn, fsn-mf, \
 fsn-no-phase, kuramoto, ssa, transformer, but is 'fns'. Did you mean `fsn`?
     """
-    config, training = settings(family, update, steps, overrides or {})
+    from oscc.models.training import Trainer
+
+    overrides = overrides or {}
+    config, training = settings(family, update, steps, overrides)
     if name:
         require_plain_name(name)
     files = RunFiles(out, name or default_name(config))
@@ -115,11 +118,8 @@ fsn-no-phase, kuramoto, ssa, transformer, but is 'fns'. Did you mean `fsn`?
     asked = Request(seed, text.name if text else "", name, vocabulary, device)
     with _one_thread():
         corpus = _corpus(text, vocabulary)
-        if "symbols" not in (overrides or {}):  # the corpus says it
+        if "symbols" not in overrides:  # the corpus says it
             config = config.with_changes(symbols=corpus.vocabulary.size)
-
-        from oscc.models.training import Trainer
-
         trainer = Trainer(config, training, corpus, seed, placed)
         with files.locked():
             files.require_free(force=force)  # another run may have ended meanwhile
@@ -127,8 +127,8 @@ fsn-no-phase, kuramoto, ssa, transformer, but is 'fns'. Did you mean `fsn`?
                 trainer.load_state(files.state)
             _run(trainer, files, progress)
             with _kept(trainer, files):
-                again = command_line(config, training, asked, overrides or {})
-                return _write(trainer, files, metrics_of(trainer, command or again))
+                command = command or command_line(config, training, asked, overrides)
+                return _write(trainer, files, metrics_of(trainer, command))
 
 
 @contextlib.contextmanager

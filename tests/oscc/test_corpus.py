@@ -1,6 +1,7 @@
 """Vocabulary, corpora, windows."""
 
 import hashlib
+import json
 
 import numpy as np
 import pytest
@@ -271,7 +272,15 @@ def test_the_words_of_a_configuration_become_vocabularies():
     assert vocabulary_of("ab") == Vocabulary("ab", other=False)
     assert vocabulary_of({"characters": "ab", "other": True}) == Vocabulary("ab")
     assert vocabulary_of({"unit": "byte"}) == BYTES
-    for wrong in ({}, {"unit": "word"}, {"characters": 3}, {"characters": "a", "o": 1}):
+    for whole in (BYTES, ASCII):
+        assert vocabulary_of(json.loads(whole.to_json())) == whole
+    for wrong in (
+        {},
+        [1],
+        {"other": True},
+        {"characters": 3},
+        {"characters": "a", "o": 1},
+    ):
         with pytest.raises(RequestError, match=r"`model\.vocabulary` must be the"):
             vocabulary_of(wrong)
 

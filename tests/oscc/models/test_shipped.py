@@ -134,7 +134,6 @@ def test_the_first_steps_of_a_large_one_repeat_the_recorded_loss(
     name, tmp_path, monkeypatch
 ):
     found, recorded = first_point(name, tmp_path, monkeypatch)
-    print("MEASURED", name, found[1] - recorded[1])
     assert found[0] == recorded[0]
     assert found[1] == pytest.approx(recorded[1], abs=0.02)
 
