@@ -19,7 +19,7 @@ from oscc.verbs.train_settings import (
     Request,
     command_line,
     default_name,
-    require_plain_name,
+    plain_name,
     settings,
     wanted_vocabulary,
 )
@@ -110,9 +110,7 @@ fsn-no-phase, kuramoto, ssa, transformer, but is 'fns'. Did you mean `fsn`?
 
     overrides = overrides or {}
     config, training = settings(family, update, steps, overrides)
-    if name:
-        require_plain_name(name)
-    files = RunFiles(out, name or default_name(config))
+    files = RunFiles(out, plain_name(name or default_name(config)))
     files.require_free(force=force)
     placed = training_device(device)
     asked = Request(seed, text.name if text else "", name, vocabulary, device)

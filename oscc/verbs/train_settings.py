@@ -108,15 +108,16 @@ def default_name(config: ModelConfig) -> str:
     return f"{config.family}{kind}{size}"
 
 
-def require_plain_name(name: str) -> None:
-    """Refuse a name that is not that of files in one folder.
+def plain_name(name: str) -> str:
+    """The name, which must be that of files in one folder.
 
     Raises:
         RequestError: it holds a folder, is hidden or too long, or is that of the
             state of another run.
 
     Example:
-        >>> require_plain_name("fsn-flow.v2")
+        >>> plain_name("fsn-flow.v2")
+        'fsn-flow.v2'
     """
     plain = name.isprintable() and not set(name) & {"/", "\\"}
     if not plain or name.startswith((".", "-")) or not name.strip():
@@ -134,6 +135,7 @@ def require_plain_name(name: str) -> None:
             f"--name must not end with {' or '.join(_ENDINGS)}, which are files of the "
             f"run without that, but is {name!r}."
         )
+    return name
 
 
 def command_line(
