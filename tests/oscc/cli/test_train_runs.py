@@ -68,6 +68,26 @@ def test_a_run_that_was_stopped_goes_on_to_the_same_files(
     assert files(out) == files(whole)
 
 
+def test_steps_that_are_done_are_kept_while_the_figures_are_measured(
+    call: Call, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out"
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("oscc.verbs.train.metrics_of", interrupted)
+        found = call(*words(corpus, 5, out))
+    assert found.status == 130
+    assert "interrupted; step 5 of 5 is saved in `" in found.err
+    with monkeypatch.context() as patch:  # no step is done again
+        patch.setattr("oscc.models.training.Trainer._step", interrupted)
+        assert call(*words(corpus, 5, out)).status == 0
+    assert call(*words(corpus, 5, tmp_path / "whole")).status == 0
+    assert files(out) == files(tmp_path / "whole")
+
+
 def test_a_second_request_to_stop_is_obeyed_at_once() -> None:
     from oscc.interrupts import stop_noted
 
