@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
-import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -14,9 +12,10 @@ from typing import Any
 
 import oscc.observables
 from oscc.errors import RequestError, ToolError
-from oscc.files import dump_json, read_json, sha256_file, write_atomic
+from oscc.files import dump_json, read_json, require_writable, sha256_file, write_atomic
 from oscc.ir.codec import load as load_program
 from oscc.ir.program import Program
+from oscc.locks import held
 from oscc.observables import Observables
 
 FORMAT = "oscc.manifest/1"
@@ -135,21 +134,11 @@ class BuildFolder:
         Raises:
             RequestError: another run holds it, or it cannot be written.
         """
-        try:
-            lock = (self.path / _LOCK).open("w")
-        except OSError as error:
-            raise RequestError(
-                f"`{self.path}` is not writable by you (uid {os.getuid()}): "
-                f"{error.strerror or error}."
-            ) from error
-        with lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError as error:
-                raise RequestError(
-                    f"Another oscc run is writing to `{self.path}`. Wait for it, "
-                    "or choose another folder."
-                ) from error
+        busy = (
+            f"Another oscc run is writing to `{self.path}`. Wait for it, "
+            "or choose another folder."
+        )
+        with held(self.path / _LOCK, busy):
             yield
 
 
@@ -255,18 +244,7 @@ def require_free(out: Path, *, force: bool) -> None:
     Raises:
         RequestError: it is a file, is not writable, or holds something.
     """
-    try:
-        place = out if out.exists() else _nearest_folder(out)
-        is_file = not place.is_dir()
-        writable = os.access(place, os.W_OK | os.X_OK)
-    except PermissionError:  # below a folder that may not even be searched
-        place, is_file, writable = out, False, False
-    if is_file:
-        raise RequestError(f"`{place}` is a file, not a folder. Choose another -o.")
-    if not writable:
-        raise RequestError(
-            f"`{out}` is not writable by you (uid {os.getuid()}). Choose another -o."
-        )
+    require_writable(out)
     if not out.is_dir() or not any(out.iterdir()):
         return
     ours = (out / "manifest.json").is_file()
@@ -280,13 +258,6 @@ def require_free(out: Path, *, force: bool) -> None:
             f"`{out}` already holds a build. Give --force to replace it, or another -o."
         )
     read_json(out / "manifest.json", FORMAT)
-
-
-def _nearest_folder(path: Path) -> Path:
-    for parent in path.absolute().parents:
-        if parent.exists():
-            return parent
-    return Path.cwd()
 
 
 def _unwritable(out: Path, error: OSError) -> str:

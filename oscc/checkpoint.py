@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from oscc import tensors
-from oscc.corpus import ASCII, BYTES, Vocabulary
+from oscc.corpus import ASCII, Vocabulary
 from oscc.errors import RequestError
 from oscc.files import sha256_file
 from oscc.fitting import Fitted, fit
 from oscc.misfits import near_pairs
 from oscc.models.config import ModelConfig
 from oscc.tensor_values import Shape
+from oscc.vocabulary import vocabulary_of
 from oscc.weights import Weights, read_weights
 
 if TYPE_CHECKING:
@@ -189,17 +190,7 @@ def _require_agreement(
 def _given_vocabulary(given: Any) -> tuple[Vocabulary, tuple[str, ...]]:
     if given is None:
         return ASCII, ("no vocabulary given: tab, newline, ASCII 32 to 126, other",)
-    if isinstance(given, str):
-        return Vocabulary(given, other=False), ()
-    if isinstance(given, Mapping) and given.get("unit") == "byte":
-        return BYTES, ()
-    if isinstance(given, Mapping) and "characters" in given:
-        other = bool(given.get("other", False))
-        return Vocabulary(str(given["characters"]), other), ()
-    raise RequestError(
-        "`model.vocabulary` must be the characters as text, a mapping of "
-        f"`characters` and `other`, or `unit: byte`, but is {given!r}."
-    )
+    return vocabulary_of(given), ()
 
 
 def _fitting(path: Path, vocabulary: Vocabulary, config: ModelConfig) -> Vocabulary:

@@ -6,11 +6,12 @@ and caches are.
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_origin
 
 import msgspec
 
@@ -176,7 +177,8 @@ def _from_set(text: str) -> Iterator[tuple[str, tuple[Any, str]]]:
 
 
 def _leaves(value: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
-    if isinstance(value, dict) and (value or not path):
+    whole = ".".join(path) in _mappings()
+    if isinstance(value, dict) and (value or not path) and not whole:
         for key, inner in value.items():
             yield from _leaves(inner, (*path, key))
     else:
@@ -200,6 +202,16 @@ def _build(given: Mapping[str, tuple[Any, str]]) -> Settings:
         _put(content, key, value)
     origins = {key: origin for key, (_, origin) in given.items()}
     return Settings(msgspec.convert(content, Config), origins)
+
+
+@functools.cache
+def _mappings() -> frozenset[str]:
+    """Keys one of whose values is a mapping, which is taken as a whole."""
+    return frozenset(
+        key
+        for key, kind, _ in keys()
+        if any(get_origin(one) is dict for one in get_args(kind))
+    )
 
 
 def _is_open(kind: Any) -> bool:

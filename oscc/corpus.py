@@ -1,4 +1,4 @@
-"""Text corpora as symbol numbers: vocabulary, train and held-out parts, windows.
+"""Text corpora as symbol numbers: train and held-out parts, windows.
 
 The default corpus is the sources of the standard library of the running interpreter.
 A file belongs to the held-out part by a hash of its path, so the split is the same
@@ -8,20 +8,31 @@ on every machine with that interpreter.
 from __future__ import annotations
 
 import hashlib
-import json
 import sysconfig
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TypeAlias
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from oscc.checks import require_choice
 from oscc.errors import RequestError
+from oscc.vocabulary import ASCII, BYTES, Symbols, Vocabulary
 
-Symbols: TypeAlias = npt.NDArray[np.uint8]
+__all__ = [
+    "ASCII",
+    "BYTES",
+    "HELD_OUT_TAIL",
+    "Corpus",
+    "Symbols",
+    "Vocabulary",
+    "read_symbols",
+    "read_text",
+    "standard_library",
+    "text_corpus",
+    "windows",
+]
 
 _SKIPPED = (
     "site-packages",
@@ -34,172 +45,20 @@ _SKIPPED = (
 )
 _SMALLEST_FILE = 256  # bytes
 _HELD_OUT_OF_256 = 20  # share of files, by the first byte of their hash
-_HELD_OUT_TAIL = 0.06  # share of a single text
+HELD_OUT_TAIL = 0.06  # share of a single text
 _BYTE_SPLIT = (90_000_000, 5_000_000, 5_000_000)  # of enwik8
-_BYTES = "".join(chr(i) for i in range(256))
-
-
-@dataclass(frozen=True, slots=True)
-class Vocabulary:
-    """Characters a model knows, in order; symbol 0 may stand for any other one.
-
-    With `unit` `byte` the symbols are the 256 bytes, `characters` is the character of
-    each one's number, and a text is its UTF-8 bytes.
-
-    Raises:
-        RequestError: a character twice, no symbols or over 256, or bytes that are not
-            the 256 in order.
-
-    Example:
-        >>> v = Vocabulary("ab", other=True)
-        >>> v.encode("ba").tolist(), v.size
-        ([2, 1], 3)
-    """
-
-    characters: str
-    other: bool = True
-    unit: str = "character"
-
-    def __post_init__(self) -> None:
-        require_choice("unit", self.unit, ("character", "byte"))
-        if self.unit == "byte" and (self.characters, self.other) != (_BYTES, False):
-            raise RequestError(
-                "A vocabulary of bytes must list the 256 characters of U+0000 to "
-                "U+00FF in order, and none for others."
-            )
-        if len(set(self.characters)) != len(self.characters):
-            raise RequestError("The vocabulary lists a character twice.")
-        if not 1 <= self.size <= 256:
-            raise RequestError(
-                f"The vocabulary must have 1 to 256 symbols, but has {self.size}."
-            )
-
-    @property
-    def size(self) -> int:
-        """Number of symbols V, the one for other characters included."""
-        return len(self.characters) + self.other
-
-    def encode(
-        self,
-        text: str,
-        *,
-        unknown: str = "error",
-        where: str = "the text",
-        limit: int | None = None,
-    ) -> Symbols:
-        """Symbol numbers of a text.
-
-        Args:
-            text: Any text.
-            unknown: `error` refuses characters the vocabulary lacks, `other` maps
-                them to symbol 0.
-            where: Name of the text, for messages.
-            limit: Most symbols, from the start of the text; all by default. What
-                comes after is not looked at.
-
-        Returns:
-            Shape (symbols,).
-
-        Raises:
-            RequestError: a character is unknown (named with its code, its position
-                and line, both counted from 1), or there is no symbol for others.
-
-        Example:
-            >>> Vocabulary("ab").encode("a!", unknown="other").tolist()
-            [1, 0]
-        """
-        require_choice("unknown", unknown, ("error", "other"))
-        if unknown == "other" and not self.other:
-            raise RequestError(
-                "This vocabulary has no symbol for other characters: "
-                "`--unknown other` cannot be used."
-            )
-        text = text[:limit]
-        if self.unit == "byte":
-            return np.frombuffer(text.encode("utf-8", "surrogatepass"), np.uint8)[
-                :limit
-            ]
-        points = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), "<u4")
-        known = np.array([ord(c) for c in self.characters], np.int64)
-        table = np.full(int(max(known.max(initial=0), 0)) + 2, -1, np.int64)
-        table[known] = np.arange(len(known)) + self.other
-        found = table[np.minimum(points, len(table) - 1)]
-        missing = np.flatnonzero(found < 0)
-        if len(missing) and unknown == "error":
-            raise RequestError(self._unknown_message(text, int(missing[0]), where))
-        return np.where(found < 0, 0, found).astype(np.uint8)
-
-    def _unknown_message(self, text: str, position: int, where: str) -> str:
-        character = text[position]
-        line = text.count("\n", 0, position) + 1
-        mend = ", or --unknown other." if self.other else "."
-        return (
-            f"character {character!r} (U+{ord(character):04X}) at position "
-            f"{position + 1}, line {line} of {where} is not in the checkpoint's "
-            f"{len(self.characters)} characters. Use text of these characters "
-            f"(oscc inspect CHECKPOINT lists them){mend}"
-        )
-
-    def decode(self, symbols: npt.ArrayLike) -> str:
-        """Text of symbol numbers, U+FFFD where there is no character for one.
-
-        Example:
-            >>> Vocabulary("ab").decode([1, 2, 1])
-            'aba'
-        """
-        if self.unit == "byte":
-            return np.asarray(symbols, np.uint8).tobytes().decode("utf-8", "replace")
-        alphabet = ("\ufffd" if self.other else "") + self.characters
-        return "".join(alphabet[int(i)] for i in np.asarray(symbols).ravel())
-
-    def to_json(self) -> str:
-        """JSON text, as stored in a checkpoint.
-
-        Example:
-            >>> Vocabulary("ab").to_json()
-            '{"characters":"ab","other":true}'
-        """
-        content = {"characters": self.characters, "other": self.other}
-        if self.unit != "character":  # younger than the format: older files stay equal
-            content["unit"] = self.unit
-        return json.dumps(content, sort_keys=True, separators=(",", ":"))
-
-    @staticmethod
-    def from_json(text: str) -> Vocabulary:
-        """Vocabulary from JSON text.
-
-        Raises:
-            RequestError: not such a text.
-
-        Example:
-            >>> Vocabulary.from_json('{"characters":"ab","other":false}').size
-            2
-        """
-        try:
-            content = json.loads(text)
-            characters, other = str(content["characters"]), bool(content["other"])
-            return Vocabulary(characters, other, str(content.get("unit", "character")))
-        except (json.JSONDecodeError, KeyError, TypeError) as error:
-            raise RequestError(
-                "The vocabulary must be a JSON mapping of `characters` (text) and "
-                f"`other` (true or false), but is {text[:60]!r}."
-            ) from error
-
-
-ASCII = Vocabulary("\t\n" + "".join(chr(i) for i in range(32, 127)), other=True)
-"""Tab, newline, ASCII 32 to 126, one symbol for all other characters: 98 symbols."""
-
-
-BYTES = Vocabulary(_BYTES, other=False, unit="byte")
-"""Every byte: 256 symbols."""
+_MOST_OTHER = 0.05  # share of characters beyond ASCII, above which bytes are taken
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Corpus:
-    """Symbols of a corpus in two parts.
+    """Symbols of a corpus in two parts, or three.
 
     `digest` is a hash over the paths and bytes of all files; `train`, `held_out` and
-    `test` (empty but for a byte corpus) are symbol numbers, shape (symbols,).
+    `test` (empty but for a file split as enwik8) are symbol numbers, shape (symbols,).
+    `not_ascii` is the share of the characters that ASCII lacks; `not_text` and
+    `too_short` count files of a folder that were left out, because they are not UTF-8
+    or shorter than 256 bytes.
     """
 
     name: str
@@ -209,13 +68,39 @@ class Corpus:
     train: Symbols
     held_out: Symbols
     test: Symbols = field(default_factory=lambda: np.zeros(0, np.uint8))
+    not_ascii: float = 0.0
+    not_text: int = 0
+    too_short: int = 0
+
+    @property
+    def other_share(self) -> float:
+        """Share of the symbols that stand for any other character."""
+        parts = (self.train, self.held_out, self.test)
+        count = sum(len(part) for part in parts)
+        if not self.vocabulary.other or not count:
+            return 0.0
+        return sum(int((part == 0).sum()) for part in parts) / count
 
 
-def standard_library(root: Path | None = None) -> Corpus:
+class _File(NamedTuple):
+    name: str
+    content: bytes
+
+    def plain(self) -> bytes:
+        return self.content.replace(b"\r", b"")
+
+    def text(self) -> str:
+        return self.plain().decode("utf-8", errors="replace")
+
+
+def standard_library(
+    root: Path | None = None, vocabulary: str | Vocabulary = "ascii"
+) -> Corpus:
     """Sources of the interpreter's standard library, tests and data left out.
 
     Args:
         root: Folder of the library; the running interpreter's by default.
+        vocabulary: As for `text_corpus`.
 
     Raises:
         RequestError: the folder holds no sources.
@@ -229,37 +114,58 @@ def standard_library(root: Path | None = None) -> Corpus:
         (path.relative_to(folder).as_posix(), path) for path in folder.rglob("*.py")
     ]
     kept = [
-        (name, path)
+        _File(name, path.read_bytes())
         for name, path in sorted(found)
         if not any(part in name for part in _SKIPPED)
     ]
-    return _from_files("standard library", kept)
+    return _of_files("standard library", kept, vocabulary)
 
 
-def text_corpus(path: Path) -> Corpus:
+def text_corpus(path: Path, vocabulary: str | Vocabulary = "auto") -> Corpus:
     """Corpus of a text file, or of all UTF-8 text files below a folder.
 
     The files of a folder are split by the hash of their path; the last 6 % of a
     single file are held out. A file of 100 000 000 bytes, the size of enwik8, is read
     as bytes and split as is usual for it: 90, 5 and 5 million to train, held out, test.
 
+    Args:
+        path: The file or folder.
+        vocabulary: `ascii`, `bytes`, a vocabulary, or `auto`: ASCII where at most 5 %
+            of the characters would be its symbol for others, else bytes. Characters
+            are read from UTF-8 text with carriage returns dropped, bytes as they are;
+            a single file need not be text then.
+
     Raises:
-        RequestError: missing, not text, or too short to be split.
+        RequestError: missing, not text, too short to be split, or with a character
+            that the vocabulary lacks.
     """
     if path.is_dir():
-        found = [(p.relative_to(path).as_posix(), p) for p in path.rglob("*")]
-        files = [(name, p) for name, p in sorted(found) if p.is_file() and _is_text(p)]
-        corpus = _from_files(path.name, files)
-        if len(corpus.train) and len(corpus.held_out):
-            return corpus
-        return _tail_split(corpus)
-    if path.is_file() and path.stat().st_size == sum(_BYTE_SPLIT):
+        corpus = _folder_corpus(path, vocabulary)
+        whole = len(corpus.train) and len(corpus.held_out)
+        return corpus if whole else _tail_split(corpus)
+    size = path.stat().st_size if path.is_file() else 0
+    if vocabulary in ("bytes", BYTES) or (vocabulary, size) == (
+        "auto",
+        sum(_BYTE_SPLIT),
+    ):
         return _byte_corpus(path)
-    return _tail_split(_from_text(path.name, read_text(path)))
+    text = read_text(path, "Save it as UTF-8, or give --set train.vocabulary=bytes.")
+    file = _File(path.name, text.encode())
+    chosen, beyond = _chosen([file], vocabulary)
+    if chosen == BYTES:
+        return replace(_byte_corpus(path), not_ascii=beyond)
+    symbols = _symbols(file, chosen)
+    digest = hashlib.sha256(file.content).hexdigest()
+    corpus = Corpus(path.name, digest, 1, chosen, symbols, symbols[:0])
+    return _tail_split(replace(corpus, not_ascii=beyond))
 
 
-def read_text(path: Path) -> str:
+def read_text(path: Path, mend: str = "Save it as UTF-8.") -> str:
     """Text of a UTF-8 file, with carriage returns dropped.
+
+    Args:
+        path: The file.
+        mend: What to do about a file that is not UTF-8, for the message.
 
     Raises:
         RequestError: missing, a folder, not UTF-8, or empty.
@@ -268,7 +174,7 @@ def read_text(path: Path) -> str:
         text = _content(path).decode("utf-8")
     except UnicodeDecodeError as error:
         raise RequestError(
-            f"`{path}` is not UTF-8 text (byte {error.start}). Save it as UTF-8."
+            f"`{path}` is not UTF-8 text (byte {error.start}). {mend}"
         ) from error
     return text.replace("\r", "")
 
@@ -335,57 +241,112 @@ def windows(symbols: Symbols, context: int, tokens: int) -> Symbols:
     return np.stack([symbols[i : i + context + 1] for i in starts])
 
 
-def _from_files(name: str, files: Iterable[tuple[str, Path]]) -> Corpus:
-    digest, count = hashlib.sha256(), 0
+def _folder_corpus(folder: Path, vocabulary: str | Vocabulary) -> Corpus:
+    found = [(path.relative_to(folder).as_posix(), path) for path in folder.rglob("*")]
+    paths = [(name, path) for name, path in sorted(found) if path.is_file()]
+    read = [(name, _utf8(path)) for name, path in paths]
+    files = [_File(name, content) for name, content in read if content is not None]
+    return _of_files(folder.name, files, vocabulary, not_text=len(read) - len(files))
+
+
+def _utf8(path: Path) -> bytes | None:
+    """Bytes of a file of UTF-8 text, None if it is none or closed to us."""
+    try:
+        content = path.read_bytes()
+        content.decode("utf-8")
+    except (OSError, UnicodeDecodeError):
+        return None
+    return content
+
+
+def _of_files(
+    name: str, files: list[_File], vocabulary: str | Vocabulary, not_text: int = 0
+) -> Corpus:
+    kept = [f for f in files if len(f.plain()) >= _SMALLEST_FILE]
+    short = len(files) - len(kept)
+    if not kept:
+        raise RequestError(_nothing(name, short, not_text))
+    chosen, beyond = _chosen(kept, vocabulary)
+    digest = hashlib.sha256()
     parts: dict[bool, list[Symbols]] = {False: [], True: []}
-    for relative, path in files:
-        content = path.read_bytes().replace(b"\r", b"")
-        if len(content) < _SMALLEST_FILE:
-            continue
-        count += 1
-        digest.update(relative.encode() + b"\0" + content)
-        held_out = hashlib.sha256(relative.encode()).digest()[0] < _HELD_OUT_OF_256
-        text = content.decode("utf-8", errors="replace")
-        parts[held_out].append(ASCII.encode(text, unknown="other"))
-    if not count:
-        raise RequestError(f"No text of {_SMALLEST_FILE} bytes or more in {name}.")
+    for file in kept:
+        content = file.content if chosen == BYTES else file.plain()
+        digest.update(file.name.encode() + b"\0" + content)
+        held_out = hashlib.sha256(file.name.encode()).digest()[0] < _HELD_OUT_OF_256
+        parts[held_out].append(_symbols(file, chosen))
     train, rest = (
         np.concatenate([*parts[key], np.zeros(0, np.uint8)]) for key in (False, True)
     )
-    return Corpus(name, digest.hexdigest(), count, ASCII, train, rest)
+    return Corpus(
+        name,
+        digest.hexdigest(),
+        len(kept),
+        chosen,
+        train,
+        rest,
+        not_ascii=beyond,
+        not_text=not_text,
+        too_short=short,
+    )
 
 
-def _from_text(name: str, text: str) -> Corpus:
-    digest = hashlib.sha256(text.encode()).hexdigest()
-    symbols = ASCII.encode(text, unknown="other")
-    return Corpus(name, digest, 1, ASCII, symbols, symbols[:0])
+def _nothing(name: str, short: int, not_text: int) -> str:
+    """Why a folder gives no corpus, and what to do about it."""
+    why, mend = [], ["Give a folder of text files"]
+    if not_text:
+        why.append(f"{not_text} files are not UTF-8 text")
+        mend = ["save them as UTF-8"]
+    if short:
+        why.append(f"{short} files are shorter")
+        mend = ["Join short files into a longer one", *mend[: bool(not_text)]]
+    said = "; ".join(why) or "it has no files"
+    advice = ", ".join(mend)
+    return (
+        f"No text of {_SMALLEST_FILE} bytes or more in `{name}`: {said}. "
+        f"{advice[:1].upper()}{advice[1:]}."
+    )
+
+
+def _chosen(
+    files: Sequence[_File], vocabulary: str | Vocabulary
+) -> tuple[Vocabulary, float]:
+    """The vocabulary, and the share of the characters that ASCII lacks."""
+    counts = [(len(text), _beyond(text)) for text in (f.text() for f in files)]
+    share = sum(n for _, n in counts) / max(1, sum(n for n, _ in counts))
+    if isinstance(vocabulary, Vocabulary):
+        return vocabulary, share
+    require_choice("vocabulary", vocabulary, ("auto", "ascii", "bytes"))
+    if vocabulary == "auto":
+        vocabulary = "bytes" if share > _MOST_OTHER else "ascii"
+    return {"ascii": ASCII, "bytes": BYTES}[vocabulary], share
+
+
+def _beyond(text: str) -> int:
+    return int((ASCII.encode(text, unknown="other") == 0).sum())
+
+
+def _symbols(file: _File, vocabulary: Vocabulary) -> Symbols:
+    if vocabulary == BYTES:
+        return np.frombuffer(file.content, np.uint8)
+    unknown = "other" if vocabulary.other else "error"
+    return vocabulary.encode(
+        file.text(), unknown=unknown, where=file.name, owner="`model.vocabulary`"
+    )
 
 
 def _byte_corpus(path: Path) -> Corpus:
-    content = path.read_bytes()
-    first, second, _ = _BYTE_SPLIT
+    content = _content(path)
     symbols: Symbols = np.frombuffer(content, np.uint8)
-    train, held_out, test = np.split(symbols, (first, first + second))
     digest = hashlib.sha256(content).hexdigest()
-    return Corpus(path.name, digest, 1, BYTES, train, held_out, test)
+    corpus = Corpus(path.name, digest, 1, BYTES, symbols, symbols[:0])
+    if len(content) != sum(_BYTE_SPLIT):
+        return _tail_split(corpus)
+    first, second, _ = _BYTE_SPLIT
+    train, held_out, test = np.split(symbols, (first, first + second))
+    return replace(corpus, train=train, held_out=held_out, test=test)
 
 
 def _tail_split(corpus: Corpus) -> Corpus:
     whole = np.concatenate([corpus.train, corpus.held_out])
-    cut = len(whole) - int(_HELD_OUT_TAIL * len(whole))
-    return Corpus(
-        corpus.name,
-        corpus.digest,
-        corpus.files,
-        corpus.vocabulary,
-        whole[:cut],
-        whole[cut:],
-    )
-
-
-def _is_text(path: Path) -> bool:
-    try:
-        path.read_bytes().decode("utf-8")
-    except (OSError, UnicodeDecodeError):
-        return False
-    return True
+    cut = len(whole) - int(HELD_OUT_TAIL * len(whole))
+    return replace(corpus, train=whole[:cut], held_out=whole[cut:])

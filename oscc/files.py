@@ -38,6 +38,40 @@ def write_atomic(path: Path, content: bytes | str) -> None:
         ) from error
 
 
+def require_writable(out: Path) -> None:
+    """Refuse an output folder that is a file, or that cannot be made or written.
+
+    Raises:
+        RequestError: it is a file or below one, or is not writable.
+
+    Example:
+        >>> require_writable(Path("build/anything"))
+    """
+    try:
+        place = out if out.exists() else _nearest_folder(out)
+        is_file = not place.is_dir()
+        writable = os.access(place, os.W_OK | os.X_OK)
+    except PermissionError:  # below a folder that may not even be searched
+        place, is_file, writable = out, False, False
+    except OSError as error:
+        raise RequestError(
+            f"`{out}` cannot be a folder: {error.strerror or error}. Choose another -o."
+        ) from error
+    if is_file:
+        raise RequestError(f"`{place}` is a file, not a folder. Choose another -o.")
+    if not writable:
+        raise RequestError(
+            f"`{out}` is not writable by you (uid {os.getuid()}). Choose another -o."
+        )
+
+
+def _nearest_folder(path: Path) -> Path:
+    for parent in path.absolute().parents:
+        if parent.exists():
+            return parent
+    return Path.cwd()
+
+
 def sha256_bytes(data: bytes) -> str:
     """Hexadecimal SHA-256 of the bytes.
 

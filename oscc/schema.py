@@ -11,6 +11,7 @@ from msgspec import Meta
 Count = Annotated[int, Meta(ge=1)]
 Natural = Annotated[int, Meta(ge=0)]
 Positive = Annotated[float, Meta(gt=0)]
+Bits = Annotated[int, Meta(ge=0, le=24)]  # 24: the significand of float32
 NotNegative = Annotated[float, Meta(ge=0)]
 Targets = Union[Natural, str, tuple[str, ...]]  # noqa: UP007 (msgspec reads it)
 
@@ -134,7 +135,10 @@ class Model(_Section, frozen=True):
 
 
 class Train(_Section, frozen=True):
-    """Fields of oscc.models.training.TrainingConfig; empty takes its default."""
+    """Fields of oscc.models.training.TrainingConfig; empty takes its default.
+
+    `vocabulary` says what a symbol of the text is, where the section `model` does not.
+    """
 
     steps: Count | None = None
     batch: Count | None = None
@@ -147,7 +151,8 @@ class Train(_Section, frozen=True):
     save_every: Count | None = None
     phase_noise_rad: NotNegative | None = None
     gain_error: NotNegative | None = None
-    weight_bits: Natural | None = None
+    weight_bits: Bits | None = None
+    vocabulary: Literal["auto", "ascii", "bytes"] = "auto"
     resume: bool = True
     device: Literal["auto", "cpu", "cuda"] = "auto"
     plot: bool = False
@@ -221,6 +226,9 @@ def _words(info: Any) -> str:
 
 def _bounds(info: Any) -> str:
     low, above = getattr(info, "ge", None), getattr(info, "gt", None)
+    high = getattr(info, "le", None)
+    if high is not None:
+        return f" from {low} to {high}"
     if low is not None:
         return f" ≥ {low}"
     return f" above {above:g}" if above is not None else ""

@@ -50,6 +50,7 @@ PARAMETERS = {
         "seed",
         "steps",
         "overrides",
+        "vocabulary",
         "resume",
         "device",
         "force",

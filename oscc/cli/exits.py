@@ -71,7 +71,8 @@ def _forbidden(error: BaseException) -> str:
 
 def _machine(error: BaseException) -> str:
     """What the machine lacks, empty if it is not that."""
-    if isinstance(error, MemoryError):
+    torchs = isinstance(error, RuntimeError) and "allocate" in str(error)
+    if isinstance(error, MemoryError) or torchs:
         return "the machine has not enough memory for this request."
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         return f"{error.strerror}. Make room, then run it again."
@@ -89,12 +90,19 @@ def _told(error: BaseException, name: str, *, debug: bool) -> int:
     elif isinstance(error, OsccError):
         _say(f"{name}: {error}")
     elif status == INTERRUPTED:
-        _say(f"{name}: interrupted; what was finished is kept.")
+        _say(f"{name}: interrupted; {_finished(error)}")
     elif _forbidden(error) or _machine(error):
         _say(f"{name}: {_forbidden(error) or _machine(error)}")
     elif status == CRASHED:
         _say(f"{name}: a fault of ours: {_crash(error, name)}")
     return status
+
+
+def _finished(error: BaseException) -> str:
+    """What an interruption left; click puts its own exception around ours."""
+    source = error.__cause__ if isinstance(error, click.Abort) else error
+    said = str(source) if isinstance(source, KeyboardInterrupt) else ""
+    return said or "what was finished is kept."
 
 
 def _sentence(error: click.UsageError) -> str:

@@ -20,6 +20,12 @@ _NOT_OVERRIDES = (
     *("family", "update", "vocabulary", "steps", "resume", "device", "plot"),
 )
 
+_WORTH_SAYING = 0.01  # share of the symbols
+_LEFT_OUT = {
+    "files_not_text": "not UTF-8 text",
+    "files_too_short": "shorter than 256 bytes",
+}
+
 
 @verb_command(
     "train",
@@ -67,6 +73,7 @@ def command(run: Run, text: Path | None, name: str | None) -> None:
         seed=run.config.seed,
         steps=run.config.train.steps,
         overrides=_overrides(run),
+        vocabulary=_vocabulary(run),
         resume=run.config.train.resume,
         device=run.config.train.device,
         force=run.force,
@@ -77,6 +84,19 @@ def command(run: Run, text: Path | None, name: str | None) -> None:
         plot_curve(result)
     if not emit(run, result.metrics):
         _show(result.checkpoint, result.metrics)
+
+
+def _vocabulary(run: Run) -> str | dict[str, Any]:
+    """What a symbol is: the model's own vocabulary, else what the training is told."""
+    given, word = run.config.model.vocabulary, run.config.train.vocabulary
+    if given is None:
+        return word
+    if word != "auto":
+        raise RequestError(
+            f"`model.vocabulary` and `train.vocabulary` ({word}) are both given. "
+            "Leave one out."
+        )
+    return {"characters": given} if isinstance(given, str) else given
 
 
 def _overrides(run: Run) -> dict[str, Any]:
@@ -91,6 +111,22 @@ def _overrides(run: Run) -> dict[str, Any]:
     }
 
 
+def _symbols(corpus: Any, count: int) -> str:
+    """What the symbols are, and what of the text they do not hold."""
+    name, beyond = corpus["vocabulary"], corpus["not_ascii_share"]
+    words = [f"vocabulary {name}, {count} symbols"]
+    if name == "bytes" and beyond > _WORTH_SAYING:
+        words.append(f"{100 * beyond:.3g} % of the characters are not ASCII")
+    if corpus["other_share"] > _WORTH_SAYING:
+        mend = " (--set train.vocabulary=bytes keeps them)" * (name == "ascii")
+        share = f"{100 * corpus['other_share']:.3g} %"
+        words.append(f"{share} of the symbols stand for others{mend}")
+    for key, what in _LEFT_OUT.items():
+        if corpus[key]:
+            words.append(f"{corpus[key]} files left out, {what}")
+    return " · ".join(words)
+
+
 def _tell(bar: Progress, standing: Standing) -> None:
     loss = standing.running_nats
     shown = "" if loss is None else f" · loss {loss:.3f} nats"
@@ -99,9 +135,12 @@ def _tell(bar: Progress, standing: Standing) -> None:
 
 
 def _show(checkpoint: Path, metrics: Any) -> None:
-    bits = metrics["bits_per_character"]
+    from oscc.verbs.train_metrics import unit_of
+
+    bits, corpus = metrics["bits_per_character"], metrics["corpus"]
     rows = [(part, f"{value:.4f}") for part, value in bits.items()]
-    table(("text", "bits per character"), rows, right=(1,))
+    table(("text", f"bits per {unit_of(metrics)}"), rows, right=(1,))
+    say(_symbols(corpus, metrics["model"]["symbols"]))
     say(
         f"{metrics['steps']} steps, {len(metrics['steps_skipped'])} skipped · "
         f"{metrics['parameters']} parameters · corpus {metrics['corpus']['name']}, "

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
-from oscc.checks import nearest, require_choice, require_positive
+from oscc.checks import nearest, require_choice, require_positive, require_whole
 from oscc.errors import RequestError
 
 UPDATES = ("flow", "euler", "none")
@@ -28,8 +28,46 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "mask": ("causal", "none"),
 }
 _WHOLE = ("symbols", "k", "layers", "heads", "hidden", "context", "harmonics", "modes")
+_PARTS = ("layers", "heads", "harmonics")
+MOST_SIZE, MOST_PARTS = 1_000_000, 1000
+"""Largest sizes and largest numbers of parts: beyond them memory or patience ends."""
+_LARGEST = 1e30  # float32 ends at 3.4e38; sums of such values need room
 _ABOVE_ZERO = ("bound_c", "embedding_std", "sharpness", "beta", "drift_base")
 _WITHOUT_PHASES = ("ssa", "transformer")
+_PHASES = ("kuramoto", "fsn", "fsn-no-phase", "fsn-mf")
+_ROUTES = ("fsn", "fsn-no-phase", "fsn-mf")
+# Families that have a field; fields that are not listed belong to all of them.
+_HAVE: dict[str, tuple[str, ...]] = {
+    "hidden": ("kuramoto", "fsn", "fsn-no-phase", *_WITHOUT_PHASES),
+    "harmonics": _ROUTES,
+    "bound": _PHASES,
+    "bound_c": _PHASES,
+    "embedding": _PHASES,
+    "embedding_std": _PHASES,
+    "sharpness": _PHASES,
+    "beta": _PHASES,
+    "drift": _PHASES,
+    "drift_base": (*_PHASES, "transformer"),
+    "gates": _PHASES,
+    "gate_std": _PHASES,
+    "value_gain": _PHASES,
+    "delay_gain": _ROUTES,
+    "offsets": ("fsn", "fsn-mf"),
+    "successor": _ROUTES,
+    "feed_forward": ("kuramoto", "fsn", "fsn-no-phase"),
+    "feed_forward_std": ("kuramoto", "fsn", "fsn-no-phase"),
+    "query_offset": _PHASES,
+    "values": ("kuramoto",),
+    "modes": ("fsn-mf",),
+    "mode_response": ("fsn-mf",),
+    "arm": ("ssa",),
+    "mask": ("ssa",),
+    "lock_top_k": ("ssa",),
+    "dropout": ("ssa",),
+}
+# Sizes that a comparison gives to all families alike: refused in a request to train
+# alone (oscc.verbs.train), not in a configuration.
+_SHARED_SIZES = ("hidden", "modes")
 _HIDDEN = {"ssa": 192, "transformer": 128}  # near the 65 thousand numbers of the others
 # Fields younger than the format: written only where they differ from their default,
 # so that a model of before is still written with the same bytes.
@@ -112,8 +150,12 @@ class ModelConfig:
                 object.__setattr__(self, name, value)
         for name, choices in _CHOICES.items():
             require_choice(name, getattr(self, name), choices)
+        _require_had(self)
         for name in _WHOLE:
-            _require_whole(name, getattr(self, name))
+            most = MOST_PARTS if name in _PARTS else MOST_SIZE
+            require_whole(name, getattr(self, name), most=most)
+        for f in fields(self):
+            require_computable(f.name, getattr(self, f.name))
         for name in _ABOVE_ZERO:
             require_positive(name, getattr(self, name))
         if self.k % self.heads:
@@ -123,10 +165,6 @@ class ModelConfig:
         if not 0 <= self.dropout < 1:
             raise RequestError(
                 f"Argument `dropout` must be 0 or more and below 1, not {self.dropout}."
-            )
-        if self.dropout and self.family != "ssa":
-            raise RequestError(
-                f"`dropout` is for SSA; family `{self.family}` has none."
             )
         if self.lock_top_k < 0:
             raise RequestError(
@@ -201,6 +239,46 @@ class ModelConfig:
         return ModelConfig(**content)
 
 
+def family_has(family: str, name: str) -> bool:
+    """Whether a field of ModelConfig has a meaning for models of the family.
+
+    Example:
+        >>> family_has("fsn", "successor"), family_has("kuramoto", "successor")
+        (True, False)
+    """
+    return family in _HAVE.get(name, (family,))
+
+
+def _require_had(config: ModelConfig) -> None:
+    """Refuse a value other than the default where the family has no such thing."""
+    family = config.family
+    usual = {f.name: f.default for f in fields(config)} | _of_family(family)
+    for name in _HAVE:
+        value = getattr(config, name)
+        if name not in _SHARED_SIZES and value != usual[name]:
+            require_had(family, name, value, usual[name])
+
+
+def require_had(family: str, name: str, value: Any, usual: Any = None) -> None:
+    """Refuse a field of ModelConfig that has no meaning for the family.
+
+    Args:
+        family: A name in FAMILIES.
+        name: The field.
+        value: What was asked for.
+        usual: The family's default, where that would be taken.
+
+    Raises:
+        RequestError: the family has no such thing; the message names those that have.
+    """
+    if not family_has(family, name):
+        taken = "" if usual is None else f" or give its default, {usual!r}"
+        raise RequestError(
+            f"Argument `{name}` has no meaning for family {family}, but is {value!r}; "
+            f"it belongs to {', '.join(_HAVE[name])}. Leave it out{taken}."
+        )
+
+
 def _of_family(family: str) -> dict[str, Any]:
     """What empty fields stand for."""
     return {
@@ -219,21 +297,6 @@ def _require_fitting(config: ModelConfig) -> None:
         raise RequestError(
             f"Argument `update` must be {wanted} for family {family}, "
             f"but is {config.update}."
-        )
-    if family == "kuramoto" and config.harmonics != 1:
-        raise RequestError(
-            "Argument `harmonics` must be 1 for Kuramoto attention, "
-            f"but is {config.harmonics}. More harmonics: family fsn."
-        )
-    if family == "fsn-no-phase" and config.offsets != "zero":
-        raise RequestError(
-            "Argument `offsets` must be zero for family fsn-no-phase, "
-            f"but is {config.offsets}. Offsets that learn: family fsn."
-        )
-    if family != "kuramoto" and config.values != "phases":
-        raise RequestError(
-            f"Argument `values` must be phases for family {family}; projected values "
-            "are an ablation of Kuramoto attention."
         )
     if config.modes % 2:
         raise RequestError(
@@ -272,8 +335,18 @@ def _require_type(name: str, value: Any, wanted: str) -> None:
         )
 
 
-def _require_whole(name: str, value: int) -> None:
-    if value < 1:
+def require_computable(name: str, value: Any) -> None:
+    """Refuse a number that float32, in which models compute, has no room for.
+
+    Raises:
+        RequestError: not finite, or larger than 1e30.
+
+    Example:
+        >>> require_computable("beta", 2.0)
+    """
+    number = isinstance(value, float | int) and not isinstance(value, bool)
+    if number and not abs(value) <= _LARGEST:
         raise RequestError(
-            f"Argument `{name}` must be a whole number >= 1, but is {value}."
+            f"Argument `{name}` must be at most {_LARGEST:g} in size (models compute "
+            f"in float32), but is {value!r}."
         )

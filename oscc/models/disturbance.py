@@ -7,6 +7,7 @@ attention, and gradients pass the rounding as if it were not there.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +16,8 @@ import torch
 from oscc.errors import RequestError
 from oscc.models.base import Advance, LayerState
 from oscc.models.phase import PhaseModel, couple
+
+MOST_BITS = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,10 +28,11 @@ class Disturbance:
         phase_noise_rad: Standard deviation of the phase error after each coupling
             step, independent by target [rad].
         gain_error: Relative standard deviation of the gain, independent by target.
-        weight_bits: Bits of the attention weights, levels evenly over 0 to 1.
+        weight_bits: Bits of the attention weights, levels evenly over 0 to 1, at most
+            24: training computes in float32, whose significand has 24.
 
     Raises:
-        RequestError: a size is negative.
+        RequestError: a size is negative or not finite, or there are more bits.
     """
 
     phase_noise_rad: float = 0.0
@@ -36,12 +40,17 @@ class Disturbance:
     weight_bits: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("phase_noise_rad", "gain_error", "weight_bits"):
-            if getattr(self, name) < 0:
+        for name in ("phase_noise_rad", "gain_error"):
+            if not 0 <= getattr(self, name) < math.inf:
                 raise RequestError(
                     f"Argument `{name}` must be 0 or more, but is "
                     f"{getattr(self, name)}."
                 )
+        if not 0 <= self.weight_bits <= MOST_BITS:
+            raise RequestError(
+                f"Argument `weight_bits` must be 0 (off) or 1 to {MOST_BITS}, the bits "
+                f"that a number of training (float32) holds, but is {self.weight_bits}."
+            )
 
     @property
     def active(self) -> bool:
@@ -102,7 +111,7 @@ def quantised(weights: torch.Tensor, bits: int) -> torch.Tensor:
 
     Args:
         weights: Values of 0 to 1, any shape.
-        bits: Number of bits, >= 1.
+        bits: Number of bits, 1 to 24.
 
     Example:
         >>> quantised(torch.tensor([0.0, 0.2, 0.9]), 1).tolist()

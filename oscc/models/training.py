@@ -9,70 +9,54 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
 from torch.nn import functional
 
-from oscc import tensors
-from oscc.corpus import Corpus, Symbols
-from oscc.errors import RequestError, UndecidedError
+from oscc.corpus import HELD_OUT_TAIL, Corpus, Symbols
+from oscc.errors import RequestError
 from oscc.models.base import Advance, LayerState, build_model
 from oscc.models.config import ModelConfig
-from oscc.models.disturbance import Disturbance
 from oscc.models.phase import couple
 from oscc.models.residual import dropping
+from oscc.models.training_config import Progress, TrainingConfig
+from oscc.models.training_faults import (
+    MEND,
+    Diverged,
+    first_not_finite,
+    largest_gradient,
+)
+from oscc.models.training_state import (
+    TrainingState,
+    Weights,
+    load_state,
+    save_state,
+)
 from oscc.seeds import stream
 from oscc.trace import effective_gain, exact_step
 
-STATE_FORMAT = "oscc.training/1"
+__all__ = [
+    "CURVE_BATCHES",
+    "VALIDATION_BATCHES",
+    "VALIDATION_ROWS",
+    "Diverged",
+    "Progress",
+    "Trainer",
+    "TrainingConfig",
+    "batch_of",
+    "bits_per_character",
+    "drive_quantiles",
+    "exact_advance",
+]
+
 VALIDATION_BATCHES = 24
 VALIDATION_ROWS = 16
-
-
-@dataclass(frozen=True, slots=True)
-class TrainingConfig:
-    """Settings of the optimiser; defaults are those of the shipped checkpoints.
-
-    A step whose gradient norm before clipping exceeds `skip_norm` is skipped; the run
-    fails once `skip_limit` steps were skipped, and at once when a loss is not finite.
-    `phase_noise_rad`, `gain_error` and `weight_bits` disturb every coupling step of the
-    training (see oscc.models.disturbance); the figures afterwards are without them.
-    """
-
-    steps: int = 9000
-    batch: int = 8
-    learning_rate: float = 1e-2
-    warm_up: int = 50
-    final_share: float = 0.1
-    clip: float = 1.0
-    skip_norm: float = 50.0
-    skip_limit: int = 20
-    save_every: int = 250
-    phase_noise_rad: float = 0.0
-    gain_error: float = 0.0
-    weight_bits: int = 0
-
-    @property
-    def disturbance(self) -> Disturbance:
-        """What is done to the coupling steps while training."""
-        return Disturbance(self.phase_noise_rad, self.gain_error, self.weight_bits)
-
-
-@dataclass(slots=True)
-class Progress:
-    """Where a run is: steps done, skipped steps, running loss, curve."""
-
-    step: int = 0
-    skipped: list[int] = field(default_factory=list)
-    largest_norm: float = 0.0
-    running_nats: float | None = None
-    curve: list[list[float]] = field(default_factory=list)
+CURVE_BATCHES = 4  # of the validation's, measured at every saved state
 
 
 Report = Callable[[Progress], None]
@@ -104,8 +88,9 @@ def bits_per_character(
     purpose: str,
     *,
     exact: bool = True,
+    batches: int | None = None,
 ) -> float:
-    """Mean bits a symbol on 24 fixed batches of 16 windows.
+    """Mean bits a symbol on 24 fixed batches of 16 windows, or on the first of them.
 
     The batches depend on the purpose alone, so all runs are measured on the same.
 
@@ -114,27 +99,23 @@ def bits_per_character(
         config: Its configuration.
         symbols: Part of a corpus.
         purpose: Name of the random stream that places the windows.
-        exact: Solve the flow exactly; else as training integrates it.
+        exact: Solve the flow exactly, on the CPU; else as training integrates it.
+        batches: How many of the batches; all without it.
     """
     total, advance = 0.0, exact_advance(config)
+    count = VALIDATION_BATCHES if batches is None else batches
+    device = next(model.parameters()).device
     with torch.no_grad():
-        for i in range(VALIDATION_BATCHES):
+        for i in range(count):
             rng = stream(0, purpose, i)
-            x, y = batch_of(symbols, config.context, VALIDATION_ROWS, rng)
+            batch = batch_of(symbols, config.context, VALIDATION_ROWS, rng)
+            x, y = (part.to(device) for part in batch)
             total += _loss(model(x, advance if exact else None), y).item()
-    return total / VALIDATION_BATCHES / math.log(2)
+    return total / count / math.log(2)
 
 
 def _loss(logits: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
     return functional.cross_entropy(logits.flatten(0, 1), wanted.flatten())
-
-
-class _NotFinite(UndecidedError):
-    """The loss of a step is not finite."""
-
-
-def _coupled(config: ModelConfig, index: int, state: LayerState) -> torch.Tensor:
-    return couple(config, state)
 
 
 class Trainer:
@@ -148,12 +129,7 @@ class Trainer:
         seed: int,
         device: str = "cpu",
     ) -> None:
-        for name, part in (("train", corpus.train), ("held-out", corpus.held_out)):
-            if len(part) < config.context + 2:
-                raise RequestError(
-                    f"The {name} part of the corpus has {len(part)} symbols, a window "
-                    f"of context {config.context} needs {config.context + 2}."
-                )
+        _require_long_enough(corpus, config.context)
         if corpus.vocabulary.size != config.symbols:
             raise RequestError(
                 f"The corpus has {corpus.vocabulary.size} symbols, the model "
@@ -167,41 +143,58 @@ class Trainer:
         self.config, self.training = config, training
         self.corpus, self.seed = corpus, seed
         self.model, self.device = build_model(config, seed).to(device), device
+        # refuses, before the first step, what the family cannot be disturbed by
+        training.disturbance.advance(self.model, stream(seed, "training disturbance"))
         self.progress = Progress()
+        self.saved_step: int | None = None
+        self.good: Weights = {}  # of the lowest held-out loss so far
         trained = [p for p in self.model.parameters() if p.requires_grad]
         self.optimiser = torch.optim.AdamW(
             trained, lr=training.learning_rate, betas=(0.9, 0.98), weight_decay=0.0
         )
 
-    def run(self, state_path: Path, report: Report | None = None) -> None:
-        """Train to the last step, saving the state on the way.
+    def run(
+        self,
+        state_path: Path,
+        report: Report | None = None,
+        stopped: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """Train to the last step, saving the state on the way and at the end.
+
+        Args:
+            state_path: File of the state.
+            report: Called after every saved state.
+            stopped: Asked after every step; where it says yes, the state is saved and
+                the run ends.
 
         Raises:
-            UndecidedError: too many steps were skipped, or a loss was not finite; the
-                state holds the last good weights.
+            Diverged: too many steps were skipped, or a loss was not finite; the state
+                that was saved before is left as it is.
+            KeyboardInterrupt: `stopped` said yes; its text says what is kept.
         """
-        while self.progress.step < self.training.steps:
+        p, t = self.progress, self.training
+        while p.step < t.steps:
             try:
                 self._step()
-            except _NotFinite as error:  # these weights are not good: keep the older
-                kept = f"The last good weights are in `{state_path}`."
-                none = "No state was saved before."
-                raise UndecidedError(
-                    f"{error} {kept if state_path.exists() else none}"
-                ) from error
-            except UndecidedError as error:
-                self.save_state(state_path)
-                raise UndecidedError(
-                    f"{error} The last good weights are in `{state_path}`."
-                ) from error
-            if self.progress.step % self.training.save_every == 0:
-                self._measure()
+                due = p.step % t.save_every == 0 or p.step == t.steps
+                if due:
+                    self._measure()
+            except Diverged as error:
+                raise Diverged(f"{error} {self._kept(state_path)}") from error
+            if due:
                 self.save_state(state_path)
                 if report is not None:
-                    report(self.progress)
-        if self.progress.step % self.training.save_every:
-            self._measure()
+                    report(p)
+            if stopped():
+                if not due:
+                    self.save_state(state_path)
+                raise KeyboardInterrupt(f"step {p.step} of {t.steps} is saved.")
         self.model.cpu()  # what is measured afterwards is solved exactly, there
+
+    def _kept(self, path: Path) -> str:
+        if self.saved_step is None:
+            return "No state was saved before."
+        return f"The state saved before, of step {self.saved_step}, is in `{path}`."
 
     def learning_rate(self, step: int) -> float:
         """Linear warm-up times a cosine that ends at `final_share`."""
@@ -222,11 +215,18 @@ class Trainer:
         with dropping(self.model, noise):
             loss = _loss(self.model(x, advance), y)
         if not math.isfinite(loss.item()):
-            raise _NotFinite(self._not_finite(x, advance))
+            where = first_not_finite(
+                self.model, self.config, partial(self.model, x), advance
+            )
+            raise Diverged(
+                f"Training stopped at step {p.step + 1}: the loss is not finite, "
+                f"{where}. {MEND}"
+            )
         self.optimiser.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         norm = float(nn.utils.clip_grad_norm_(self.model.parameters(), t.clip))
         p.step += 1
+        p.recent_norm = max(p.recent_norm, norm if math.isfinite(norm) else math.inf)
         if not norm <= t.skip_norm:
             self._skip(norm)
             return
@@ -236,70 +236,50 @@ class Trainer:
         running = p.running_nats
         p.running_nats = value if running is None else 0.98 * running + 0.02 * value
 
-    def _not_finite(self, x: torch.Tensor, advance: Advance | None) -> str:
-        """Where a loss stopped being finite: weight, coupling step or logits."""
-        mend = "Lower the learning rate, or choose another bound."
-        start = f"Training stopped at step {self.progress.step + 1}: the loss is not"
-        for name, parameter in self.model.named_parameters():
-            if not torch.isfinite(parameter).all():
-                return f"{start} finite, for `{name}` holds such values. {mend}"
-        place: list[str] = []
-
-        def watched(index: int, state: LayerState) -> torch.Tensor:
-            after = (advance or partial(_coupled, self.config))(index, state)
-            for name, value in (
-                *zip(state._fields, state, strict=True),
-                ("phi", after),
-            ):
-                if not torch.isfinite(value).all():
-                    place.append(f"`{name}` of coupling step {index}")
-            return after
-
-        with torch.no_grad():
-            self.model(x, watched)
-        return f"{start} finite, first {[*place, 'the logits'][0]}. {mend}"
-
     def _skip(self, norm: float) -> None:
         self.progress.skipped.append(self.progress.step)
         if len(self.progress.skipped) < self.training.skip_limit:
             return
-        name, largest = "", -1.0
-        for key, parameter in self.model.named_parameters():
-            if parameter.grad is not None:
-                size = float(parameter.grad.norm())
-                if not math.isfinite(size):
-                    name = key
-                    break
-                if size > largest:
-                    name, largest = key, size
-        raise UndecidedError(
+        raise Diverged(
             f"Training stopped at step {self.progress.step}: "
             f"{len(self.progress.skipped)} steps had a gradient norm above "
-            f"{self.training.skip_norm:g} (the last {norm:.3g}, largest in `{name}`). "
-            "Lower the learning rate, or choose another bound."
+            f"{self.training.skip_norm:g} (the last {norm:.3g}, largest in "
+            f"`{largest_gradient(self.model)}`). {MEND}"
         )
 
     def _measure(self) -> None:
-        nats = self.progress.running_nats
-        if nats is not None:
-            self.progress.curve.append([self.progress.step, nats / math.log(2)])
+        """Add a row to the curve; weights of no finite loss are not to be saved."""
+        p = self.progress
+        bits = bits_per_character(
+            self.model,
+            self.config,
+            self.corpus.held_out,
+            "validation batch",
+            exact=False,
+            batches=CURVE_BATCHES,
+        )
+        if not math.isfinite(bits):
+            raise Diverged(
+                f"Training stopped at step {p.step}: the loss on held-out text is not "
+                f"finite. {MEND}"
+            )
+        if p.running_nats is not None:
+            if not p.validation or bits < min(p.validation):
+                self.good = {
+                    name: value.detach().cpu().clone()
+                    for name, value in self.model.state_dict().items()
+                }
+                p.good_step = p.step
+            p.curve.append([p.step, p.running_nats / math.log(2)])
+            p.validation.append(bits)
+            p.norms.append(p.recent_norm)
+            p.recent_norm = 0.0
 
     def save_state(self, path: Path) -> None:
         """Write weights, optimiser and progress, atomically."""
-        arrays: tensors.Arrays = {}
-        names = {id(p): name for name, p in self.model.named_parameters()}
-        for name, value in self.model.state_dict().items():
-            arrays[f"weights.{name}"] = value.detach().cpu().numpy()
-        for parameter, slots in self.optimiser.state.items():
-            for slot, value in slots.items():
-                key = f"optimiser.{slot}.{names[id(parameter)]}"
-                arrays[key] = np.asarray(value.cpu())
-        metadata = {
-            "format": STATE_FORMAT,
-            "run": self._run_name(),
-            "progress": json.dumps(asdict(self.progress), sort_keys=True),
-        }
-        tensors.save(path, arrays, metadata)
+        state = TrainingState(self._run_name(), self.progress, self.good)
+        save_state(path, self.model, self.optimiser, state)
+        self.saved_step = self.progress.step
 
     def load_state(self, path: Path) -> None:
         """Go on from a saved state of the same run.
@@ -307,35 +287,9 @@ class Trainer:
         Raises:
             RequestError: the file is of another format, run, or corpus.
         """
-        arrays, metadata = tensors.load(path)
-        if metadata.get("format") != STATE_FORMAT:
-            raise RequestError(f"`{path}` is not the state of a training run.")
-        if metadata.get("run") != self._run_name():
-            raise RequestError(
-                f"`{path}` belongs to another run: its configuration, seed or corpus "
-                "differs. Choose another output folder, or train from the start."
-            )
-        self.progress = Progress(**json.loads(metadata["progress"]))
-        with torch.no_grad():
-            for name, parameter in self.model.named_parameters():
-                value = torch.from_numpy(arrays[f"weights.{name}"].copy())
-                parameter.copy_(value)
-                self._load_slots(name, parameter, arrays)
-
-    def _load_slots(
-        self, name: str, parameter: nn.Parameter, arrays: tensors.Arrays
-    ) -> None:
-        if not parameter.requires_grad or self.progress.step == 0:
-            return
-        slots: dict[str, Any] = {}
-        for slot in ("step", "exp_avg", "exp_avg_sq"):
-            key = f"optimiser.{slot}.{name}"
-            if key in arrays:
-                value = torch.from_numpy(np.array(arrays[key]))
-                # the optimiser counts its steps on the host
-                slots[slot] = value if slot == "step" else value.to(parameter.device)
-        if slots:
-            self.optimiser.state[parameter] = slots
+        state = load_state(path, self.model, self.optimiser, self._run_name())
+        self.progress, self.good = state.progress, state.good
+        self.saved_step = self.progress.step
 
     def _run_name(self) -> str:
         content = {
@@ -343,8 +297,28 @@ class Trainer:
             "training": asdict(self.training),
             "seed": self.seed,
             "corpus": self.corpus.digest,
+            "vocabulary": json.loads(self.corpus.vocabulary.to_json()),
         }
         return json.dumps(content, sort_keys=True)
+
+
+def _require_long_enough(corpus: Corpus, context: int) -> None:
+    """Refuse a corpus of which a part cannot hold one window and its next symbol."""
+    parts = {"train": corpus.train, "held-out": corpus.held_out}
+    if len(corpus.test):
+        parts["test"] = corpus.test
+    name, part = min(parts.items(), key=lambda item: len(item[1]))
+    if len(part) >= context + 2:
+        return
+    whole = sum(map(len, parts.values()))
+    share = len(part) / whole if len(part) else HELD_OUT_TAIL
+    longer = f"a text of {math.ceil((context + 2) / share)} symbols or more"
+    shorter = f", or a context of at most {len(part) - 2} (--set model.context=…)"
+    raise RequestError(
+        f"The {name} part of the corpus has {len(part)} of its {whole} symbols, a "
+        f"window of context {context} needs {context + 2}. Give {longer}"
+        f"{shorter if len(part) > 2 else ''}."
+    )
 
 
 def drive_quantiles(

@@ -2,26 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, fields
+import contextlib
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from oscc.checks import nearest, require_choice
-from oscc.errors import RequestError, ToolError
-from oscc.files import dump_json, write_atomic
+from oscc.checks import require_choice
+from oscc.errors import ToolError, UndecidedError
+from oscc.files import dump_json, sha256_file, write_atomic
+from oscc.interrupts import stop_noted
+from oscc.verbs.train_files import METRICS_FORMAT, RunFiles
+from oscc.verbs.train_metrics import curve_lines, draw_curve, metrics_of
+from oscc.verbs.train_settings import (
+    Request,
+    command_line,
+    default_name,
+    plain_name,
+    settings,
+    wanted_vocabulary,
+)
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from oscc.corpus import Corpus
-    from oscc.models.config import ModelConfig
-    from oscc.models.training import Progress, Trainer, TrainingConfig
+    from oscc.models.training import Progress, Trainer
 
-METRICS_FORMAT = "oscc.metrics/1"
-_STANDARD_K = 48
-_PHASE_RATE = 1e-2
-_LEARNING_RATES = {"ssa": 4e-3, "transformer": 5e-3}  # of models without phases
+__all__ = [
+    "METRICS_FORMAT",
+    "TrainResult",
+    "default_name",
+    "plot_curve",
+    "settings",
+    "train",
+    "training_device",
+]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,6 +58,7 @@ def train(
     seed: int = 0,
     steps: int | None = None,
     overrides: Mapping[str, Any] | None = None,
+    vocabulary: str | Mapping[str, Any] = "auto",
     resume: bool = True,
     device: str = "auto",
     force: bool = False,
@@ -56,15 +72,18 @@ def train(
         update: `flow` or `euler`; the family's default if empty.
         text: Text file or folder; the interpreter's standard library without it.
         out: Folder of `NAME.safetensors`, `NAME.metrics.json` and `NAME.curve.jsonl`
-            (one line for every saved state and for the end).
+            (one line for every saved state, the last at the end).
         name: Base name; FAMILY-UPDATE, with -kNN where k is not 48, by default.
         seed: Seed of the start values and of the batches.
         steps: Optimiser steps; the family's default without it.
         overrides: Fields of ModelConfig and TrainingConfig by name.
+        vocabulary: `ascii`, `bytes`, `auto` (ASCII where at most 5 % of the characters
+            would be its symbol for others, and for the standard library), or a mapping
+            of `characters` and `other`.
         resume: Go on from the state of an earlier, unfinished run in `out`.
         device: `cpu`, `cuda`, or `auto`: a GPU that torch can use, else the CPU. The
             same bits for the same seed are promised on the CPU alone.
-        force: Replace an existing checkpoint.
+        force: Replace an existing checkpoint and its metrics.
         command: What to note as the command in the metrics.
         progress: Called after every saved state.
 
@@ -72,10 +91,14 @@ def train(
         Paths and metrics.
 
     Raises:
-        RequestError: an unknown family or setting, a bad corpus, or a checkpoint of
-            that name is there and `force` is not given.
+        RequestError: an unknown family or setting, a bad corpus, a folder that cannot
+            be written or whose files are none of ours, a checkpoint of that name
+            without `force`, or another run of that name.
         ToolError: `cuda` is asked for, but torch finds no GPU.
-        UndecidedError: training diverged; the last good state is kept.
+        UndecidedError: training diverged; the state saved before is kept, and beside
+            it the weights of the lowest held-out loss until then, as the checkpoint
+            `NAME.last-good.safetensors`.
+        KeyboardInterrupt: asked to stop; the state is saved after the step.
 
     Example:
         >>> train("fns")
@@ -83,29 +106,96 @@ def train(
         oscc.errors.RequestError: Argument `family` must be one of fsn, fsn-mf, \
 fsn-no-phase, kuramoto, ssa, transformer, but is 'fns'. Did you mean `fsn`?
     """
-    import torch
-
     from oscc.models.training import Trainer
 
-    config, training = settings(family, update, steps, overrides or {})
-    stem = name or default_name(config)
-    checkpoint, state = out / f"{stem}.safetensors", out / f"{stem}.state.safetensors"
-    _require_free(checkpoint, force)
-    threads, placed = torch.get_num_threads(), training_device(device)
-    command = command or _command(config, training, text, seed, overrides or {})
-    torch.set_num_threads(1)  # sums in one order: the same seed gives the same bits
-    try:
-        corpus = _corpus(text)
-        if "symbols" not in (overrides or {}):  # the corpus says it
+    overrides = overrides or {}
+    config, training = settings(family, update, steps, overrides)
+    files = RunFiles(out, plain_name(name or default_name(config)))
+    files.require_free(force=force)
+    placed = training_device(device)
+    asked = Request(seed, text.name if text else "", name, vocabulary, device)
+    with _one_thread():
+        corpus = _corpus(text, vocabulary)
+        if "symbols" not in overrides:  # the corpus says it
             config = config.with_changes(symbols=corpus.vocabulary.size)
         trainer = Trainer(config, training, corpus, seed, placed)
-        if resume and state.exists():
-            trainer.load_state(state)
-        trainer.run(state, _reporting(trainer, checkpoint, progress))
-        metrics = _metrics(trainer, command)
+        with files.locked():
+            files.require_free(force=force)  # another run may have ended meanwhile
+            if resume and files.state.exists():
+                trainer.load_state(files.state)
+            _run(trainer, files, progress)
+            with _kept(trainer, files):
+                command = command or command_line(config, training, asked, overrides)
+                return _write(trainer, files, metrics_of(trainer, command))
+
+
+@contextlib.contextmanager
+def _one_thread() -> Iterator[None]:
+    """Sums in one order: the same seed gives the same bits."""
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
     finally:
         torch.set_num_threads(threads)
-    return _write(trainer, checkpoint, state, metrics)
+
+
+def _corpus(text: Path | None, vocabulary: str | Mapping[str, Any]) -> Corpus:
+    from oscc.corpus import standard_library, text_corpus
+
+    wanted = wanted_vocabulary(vocabulary)
+    if text is not None:
+        return text_corpus(text, wanted)
+    return standard_library(vocabulary="ascii" if wanted == "auto" else wanted)
+
+
+def _run(
+    trainer: Trainer, files: RunFiles, progress: Callable[[Progress], None] | None
+) -> None:
+    """Do the steps; what a run that ends early leaves is told by the exception."""
+
+    def report(standing: Progress) -> None:
+        write_atomic(files.curve, curve_lines(trainer))
+        if progress is not None:
+            progress(standing)
+
+    try:
+        with _kept(trainer, files), stop_noted() as stopped:
+            trainer.run(files.state, report, stopped)
+    except UndecidedError as error:
+        raise UndecidedError(f"{error}{_last_good(trainer, files)}") from error
+
+
+@contextlib.contextmanager
+def _kept(trainer: Trainer, files: RunFiles) -> Iterator[None]:
+    """Say of an interruption what is kept, and how to go on."""
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        if trainer.saved_step is None:
+            raise
+        raise KeyboardInterrupt(
+            f"step {trainer.saved_step} of {trainer.training.steps} is saved in "
+            f"`{files.state}`. The same command goes on from there (without "
+            "--no-resume)."
+        ) from error
+
+
+def _last_good(trainer: Trainer, files: RunFiles) -> str:
+    """Write the best weights of a run that diverged as a checkpoint; say so."""
+    from oscc.checkpoint import save_checkpoint
+
+    if not trainer.good:
+        return ""
+    trainer.model.load_state_dict(trainer.good)
+    vocabulary = trainer.corpus.vocabulary
+    save_checkpoint(files.last_good, trainer.model, trainer.config, vocabulary)
+    return (
+        " The weights of the lowest held-out loss before, those of step "
+        f"{trainer.progress.good_step}, are the checkpoint `{files.last_good}`."
+    )
 
 
 def training_device(wanted: str) -> str:
@@ -131,215 +221,32 @@ def training_device(wanted: str) -> str:
     return "cuda" if found and wanted != "cpu" else "cpu"
 
 
-def _require_free(checkpoint: Path, force: bool) -> None:
-    if checkpoint.exists() and not force:
-        raise RequestError(
-            f"`{checkpoint}` is there already. Choose another -o, or give --force."
-        )
-
-
-def settings(
-    family: str, update: str, steps: int | None, overrides: Mapping[str, Any]
-) -> tuple[ModelConfig, TrainingConfig]:
-    """Model and training settings, overrides sorted to where they belong.
-
-    Raises:
-        RequestError: a name belongs to neither.
-
-    Example:
-        >>> settings("fsn", "flow", 10, {"k": 16})[1].steps
-        10
-    """
-    from oscc.models.config import ModelConfig
-    from oscc.models.training import TrainingConfig
-
-    model_keys = {f.name for f in fields(ModelConfig)}
-    training_keys = {f.name for f in fields(TrainingConfig)}
-    unknown = [key for key in overrides if key not in model_keys | training_keys]
-    if unknown:
-        raise RequestError(
-            f"Unknown key `{unknown[0]}` for training."
-            f"{nearest(unknown[0], model_keys | training_keys)}"
-        )
-    model = {key: value for key, value in overrides.items() if key in model_keys}
-    other = {key: value for key, value in overrides.items() if key in training_keys}
-    other.setdefault("learning_rate", _LEARNING_RATES.get(family, _PHASE_RATE))
-    if steps is not None:
-        other["steps"] = steps
-    if update:
-        model["update"] = update
-    config = ModelConfig.from_mapping({"family": family, **model})
-    return config, TrainingConfig(**other)
-
-
-def default_name(config: ModelConfig) -> str:
-    """Base name of the checkpoint files: FAMILY-UPDATE, with -kNN for other sizes.
-
-    SSA is named by its arm, and a transformer by its family alone: they have no update.
-
-    Example:
-        >>> from oscc.models.config import ModelConfig
-        >>> default_name(ModelConfig("fsn", "flow", k=8))
-        'fsn-flow-k08'
-    """
-    size = "" if config.k == _STANDARD_K else f"-k{config.k:02d}"
-    kind = config.arm if config.family == "ssa" else config.update
-    kind = "" if kind == "none" else f"-{kind}"
-    return f"{config.family}{kind}{size}"
-
-
-def _corpus(text: Path | None) -> Any:
-    from oscc.corpus import standard_library, text_corpus
-
-    return standard_library() if text is None else text_corpus(text)
-
-
-def _command(
-    config: ModelConfig,
-    training: TrainingConfig,
-    text: Path | None,
-    seed: int,
-    overrides: Mapping[str, Any],
-) -> str:
-    """Command line that repeats this training."""
-    parts = [f"oscc train --family {config.family}"]
-    if config.update != "none":
-        parts.append(f"--update {config.update}")
-    if text is not None:
-        parts.append(f"--text {text.name}")
-    parts.append(f"--seed {seed} --set train.steps={training.steps}")
-    for key, value in sorted((k, v) for k, v in overrides.items() if k != "steps"):
-        section = "model" if hasattr(config, key) else "train"
-        parts.append(f"--set {section}.{key}={value}")
-    return " ".join(parts)
-
-
-def _metrics(trainer: Trainer, command: str) -> dict[str, Any]:
-    import platform
-
-    import torch
-
-    from oscc.models.training import bits_per_character, drive_quantiles
-
-    model, config, corpus = trainer.model, trainer.config, trainer.corpus
-    done = trainer.progress
-    held_out = corpus.held_out
-    exact = bits_per_character(model, config, held_out, "validation batch")
-    coarse = bits_per_character(
-        model, config, held_out, "validation batch", exact=False
-    )
-    return {
-        "format": METRICS_FORMAT,
-        "command": command,
-        "seed": trainer.seed,
-        "steps": done.step,
-        "steps_skipped": done.skipped,
-        "largest_gradient_norm": done.largest_norm,
-        "symbols_seen": done.step * trainer.training.batch * config.context,
-        "corpus": _corpus_facts(corpus),
-        "bits_per_character": {
-            "train": bits_per_character(model, config, corpus.train, "train batch"),
-            "validation": exact,
-        },
-        "integrator_gap": {"bits_per_character": coarse - exact},
-        "drive": drive_quantiles(model, config, held_out),
-        "parameters": sum(p.numel() for p in model.parameters()),
-        "curve": done.curve,
-        "model": asdict(config),
-        "training": asdict(trainer.training),
-        "device": _device_name(trainer.device),
-        "versions": {"torch": torch.__version__, "python": platform.python_version()},
-    }
-
-
-def _device_name(device: str) -> str:
-    import torch
-
-    return device if device == "cpu" else str(torch.cuda.get_device_name(device))
-
-
-def _corpus_facts(corpus: Corpus) -> dict[str, Any]:
-    return {
-        "name": corpus.name,
-        "sha256": corpus.digest,
-        "files": corpus.files,
-        "train_symbols": len(corpus.train),
-        "held_out_symbols": len(corpus.held_out),
-    }
-
-
-def _reporting(
-    trainer: Trainer, checkpoint: Path, progress: Callable[[Progress], None] | None
-) -> Callable[[Progress], None]:
-    """Write the curve so far as JSON lines, then call what the caller gave.
-
-    The file is written whole every time: a resumed run writes no line twice.
-    """
-
-    def report(standing: Progress) -> None:
-        write_atomic(checkpoint.with_suffix(".curve.jsonl"), _lines(trainer))
-        if progress is not None:
-            progress(standing)
-
-    return report
-
-
-def _lines(trainer: Trainer) -> str:
-    import json
-
-    symbols = trainer.training.batch * trainer.config.context
-    rows = [
-        {
-            "step": int(step),
-            "symbols_seen": int(step) * symbols,
-            "train_bits_per_character": bits,
-            "learning_rate": trainer.learning_rate(int(step)),
-            "steps_skipped": sum(s <= step for s in trainer.progress.skipped),
-        }
-        for step, bits in trainer.progress.curve
-    ]
-    return "".join(json.dumps(row, sort_keys=True) + "\n" for row in rows)
-
-
 def plot_curve(result: TrainResult) -> Path:
-    """Draw training loss against steps beside the checkpoint, as NAME.curve.svg.
+    """Draw loss and gradient norms against steps, as NAME.curve.svg beside the rest.
 
     Returns:
         The path of the picture.
     """
-    from oscc.pages.svg import svg_file
-
-    metrics, name = result.metrics, result.checkpoint.stem
-    held_out = metrics["bits_per_character"]["validation"]
-
-    def draw(figure: Figure) -> None:
-        axes = figure.subplots()
-        points = metrics["curve"]
-        axes.plot(
-            [step for step, _ in points],
-            [bits for _, bits in points],
-            label="training, running mean",
-        )
-        label = f"validation, at the end: {held_out:.3f}"
-        axes.axhline(held_out, ls="--", color="0.4", label=label)
-        axes.set(xlabel="step", ylabel="bits per character", title=name)
-        axes.legend()
-
+    lines = result.checkpoint.with_suffix(".curve.jsonl").read_text("utf-8")
+    rows = [json.loads(line) for line in lines.splitlines()]
     path = result.checkpoint.with_suffix(".curve.svg")
-    write_atomic(path, svg_file(draw, (5.0, 3.2), "curve"))
+    draw_curve(
+        result.metrics,
+        [[row["step"], row["largest_gradient_norm"]] for row in rows],
+        path,
+    )
     return path
 
 
-def _write(
-    trainer: Trainer, checkpoint: Path, state: Path, metrics: dict[str, Any]
-) -> TrainResult:
+def _write(trainer: Trainer, files: RunFiles, metrics: dict[str, Any]) -> TrainResult:
     from oscc.checkpoint import save_checkpoint
 
     save_checkpoint(
-        checkpoint, trainer.model, trainer.config, trainer.corpus.vocabulary
+        files.checkpoint, trainer.model, trainer.config, trainer.corpus.vocabulary
     )
-    metrics_path = checkpoint.with_suffix(".metrics.json")
-    write_atomic(metrics_path, dump_json(metrics))
-    write_atomic(checkpoint.with_suffix(".curve.jsonl"), _lines(trainer))
-    state.unlink(missing_ok=True)
-    return TrainResult(checkpoint, metrics_path, metrics)
+    metrics["checkpoint_sha256"] = sha256_file(files.checkpoint)
+    write_atomic(files.metrics, dump_json(metrics))
+    write_atomic(files.curve, curve_lines(trainer))
+    for path in (files.state, files.last_good):
+        path.unlink(missing_ok=True)
+    return TrainResult(files.checkpoint, files.metrics, metrics)

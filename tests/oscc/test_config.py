@@ -134,6 +134,22 @@ def test_faults_outside_a_file(tmp_path: Path) -> None:
     assert "not UTF-8" in refused(tmp_path / "latin.yaml")
 
 
+def test_a_mapping_is_one_value_where_a_key_takes_one(tmp_path: Path) -> None:
+    file = tmp_path / "run.yaml"
+    file.write_text('model:\n  vocabulary: {characters: "ab", other: true}\n')
+    found = resolve(file).config.model.vocabulary
+    assert found == {"characters": "ab", "other": True}
+    found = resolve(sets=["model.vocabulary={unit: byte}"]).config.model.vocabulary
+    assert found == {"unit": "byte"}
+    with pytest.raises(RequestError, match=r"must be text or a mapping, but is `\[1"):
+        resolve(sets=["model.vocabulary=[1]"])
+
+
+def test_bounds_on_both_sides_are_said() -> None:
+    with pytest.raises(RequestError, match="a whole number from 0 to 24, but is"):
+        resolve(sets=["train.weight_bits=2000"])
+
+
 def test_every_default_is_of_its_own_kind() -> None:
     for key, _, default in keys():
         if default is not None and default != {}:
@@ -144,7 +160,7 @@ def test_sections_hold_the_fields_of_the_classes_they_configure() -> None:
     model = {key.removeprefix("model.") for key, *_ in keys() if key[:6] == "model."}
     assert model - {"vocabulary"} == {f.name for f in fields(ModelConfig)}
     train = {key.removeprefix("train.") for key, *_ in keys() if key[:6] == "train."}
-    assert train - {"resume", "plot", "device"} == {
+    assert train - {"resume", "plot", "device", "vocabulary"} == {
         f.name for f in fields(TrainingConfig)
     }
     compiled = {key.removeprefix("compile.") for key, *_ in keys() if "compile." in key}

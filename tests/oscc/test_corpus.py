@@ -1,6 +1,7 @@
 """Vocabulary, corpora, windows."""
 
 import hashlib
+import json
 
 import numpy as np
 import pytest
@@ -161,6 +162,127 @@ def test_a_file_of_the_size_of_enwik8_is_split_by_bytes(tmp_path, monkeypatch):
     assert found.vocabulary.decode([65, 10]) == "A\n"
     (tmp_path / "other").write_bytes(b"a" * 999)
     assert corpus.text_corpus(tmp_path / "other").vocabulary.size == 98
+
+
+def cyrillic(share, count=2000):
+    """Text of which a share of the characters is Cyrillic."""
+    return "".join("ж" if i % 100 < 100 * share else "a" for i in range(count))
+
+
+@pytest.mark.parametrize(
+    ("share", "name"),
+    [(0.0, "ascii"), (0.05, "ascii"), (0.06, "bytes"), (1.0, "bytes")],
+)
+def test_text_that_is_hardly_ascii_is_read_as_bytes(tmp_path, share, name):
+    text = cyrillic(share)
+    path = tmp_path / "text.txt"
+    path.write_bytes(text.replace("aa", "a\ra").encode())
+    corpus = text_corpus(path)
+    assert corpus.vocabulary.name == name
+    assert corpus.not_ascii == pytest.approx(share)
+    whole = np.concatenate([corpus.train, corpus.held_out])
+    if name == "bytes":
+        assert whole.tobytes() == path.read_bytes()
+        assert corpus.other_share == 0
+        assert corpus.digest == hashlib.sha256(path.read_bytes()).hexdigest()
+    else:
+        plain = path.read_bytes().replace(b"\r", b"")
+        assert corpus.digest == hashlib.sha256(plain).hexdigest()
+        assert corpus.other_share == (whole == 0).mean()
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    for i in range(30):
+        (folder / f"{i}.txt").write_text(text)
+    assert text_corpus(folder).vocabulary.name == name
+
+
+def test_a_vocabulary_that_is_asked_for_is_taken(tmp_path):
+    path = tmp_path / "text.txt"
+    path.write_text("abж" * 200)
+    assert text_corpus(path, "ascii").other_share == pytest.approx(1 / 3)
+    assert text_corpus(path, "bytes").vocabulary.name == "bytes"
+    own = text_corpus(path, Vocabulary("жab", other=False))
+    assert own.train[:3].tolist() == [1, 2, 0]
+    assert own.vocabulary.name == "given"
+    with pytest.raises(RequestError) as caught:
+        text_corpus(path, Vocabulary("ab", other=False))
+    assert "'ж' (U+0436) at position 3, line 1 of text.txt is not in" in str(
+        caught.value
+    )
+    assert "the 2 characters of `model.vocabulary`. Add it" in str(caught.value)
+    with pytest.raises(RequestError, match="must be one of ascii, auto, bytes"):
+        text_corpus(path, "latin")
+
+
+def test_bytes_need_no_text_and_that_is_said(tmp_path):
+    path = tmp_path / "latin.txt"
+    path.write_bytes(b"caf\xe9\r\n" * 100)
+    with pytest.raises(RequestError, match=r"or give --set train\.vocabulary=bytes"):
+        text_corpus(path)
+    corpus = text_corpus(path, "bytes")
+    assert (
+        np.concatenate([corpus.train, corpus.held_out]).tobytes() == path.read_bytes()
+    )
+
+
+def test_the_library_is_ascii_unless_bytes_are_asked_for(tmp_path):
+    write_library(tmp_path)
+    assert standard_library(tmp_path).vocabulary == ASCII
+    (tmp_path / "greek.py").write_text("αβγ" * 2000)
+    assert standard_library(tmp_path).vocabulary == ASCII
+    found = standard_library(tmp_path, "bytes")
+    assert found.vocabulary.name == "bytes"
+    assert len(found.train) + len(found.held_out) == 360 + 420 + 12_000
+
+
+def test_what_a_folder_leaves_out_is_counted(tmp_path):
+    for i in range(40):
+        (tmp_path / f"{i}.txt").write_text("hello\n" * 60)
+    for i in range(3):
+        (tmp_path / f"short{i}.txt").write_text("x")
+    for i in range(2):
+        (tmp_path / f"latin{i}.txt").write_bytes(b"caf\xe9" * 100)
+    corpus = text_corpus(tmp_path)
+    assert (corpus.files, corpus.too_short, corpus.not_text) == (40, 3, 2)
+
+
+@pytest.mark.parametrize(
+    ("files", "words"),
+    [
+        ([], "it has no files. Give a folder of text files."),
+        ([b"x" * 200] * 9, "9 files are shorter. Join short files into a longer one."),
+        ([b"\xff" * 400] * 2, "2 files are not UTF-8 text. Save them as UTF-8."),
+        ([b"\xff", b"x"], "1 files are not UTF-8 text; 1 files are shorter. Join"),
+    ],
+)
+def test_a_folder_without_text_says_why_and_what_to_do(tmp_path, files, words):
+    folder = tmp_path / "texts"
+    folder.mkdir()
+    for i, content in enumerate(files):
+        (folder / f"{i}.txt").write_bytes(content)
+    with pytest.raises(RequestError) as caught:
+        text_corpus(folder)
+    assert f"No text of 256 bytes or more in `texts`: {words}" in str(caught.value)
+
+
+def test_the_words_of_a_configuration_become_vocabularies():
+    from oscc.corpus import BYTES
+    from oscc.vocabulary import vocabulary_of
+
+    assert vocabulary_of("ab") == Vocabulary("ab", other=False)
+    assert vocabulary_of({"characters": "ab", "other": True}) == Vocabulary("ab")
+    assert vocabulary_of({"unit": "byte"}) == BYTES
+    for whole in (BYTES, ASCII):
+        assert vocabulary_of(json.loads(whole.to_json())) == whole
+    for wrong in (
+        {},
+        [1],
+        {"other": True},
+        {"characters": 3},
+        {"characters": "a", "o": 1},
+    ):
+        with pytest.raises(RequestError, match=r"`model\.vocabulary` must be the"):
+            vocabulary_of(wrong)
 
 
 def test_bytes_take_any_text_as_its_utf8(tmp_path):

@@ -213,13 +213,23 @@ def test_transformer_attention_depends_on_distance_alone():
     [
         ({"family": "ssa", "update": "flow"}, "`update` must be none for family ssa"),
         ({"family": "fsn", "update": "none"}, "`update` must be flow or euler"),
-        ({"family": "fsn-no-phase", "offsets": "learned"}, "must be zero for family"),
-        ({"family": "fsn", "values": "projected"}, "must be phases for family fsn"),
+        (
+            {"family": "fsn-no-phase", "offsets": "learned"},
+            "is 'learned'; it belongs to fsn, fsn-mf",
+        ),
+        (
+            {"family": "fsn", "values": "projected"},
+            "`values` has no meaning for family fsn, but is 'projected'; it",
+        ),
         ({"family": "fsn-mf", "modes": 5}, "`modes` must be even"),
         ({"family": "transformer", "heads": 16}, "even for rotary positions"),
         ({"family": "ssa", "lock_top_k": -1}, "must be 0"),
         ({"family": "ssa", "dropout": 1.0}, "below 1"),
-        ({"family": "fsn", "dropout": 0.1}, "for SSA"),
+        (
+            {"family": "fsn", "dropout": 0.1},
+            "for family fsn, but is 0.1; it belongs to ssa",
+        ),
+        ({"family": "kuramoto", "mask": "none"}, "`mask` has no meaning for family"),
     ],
 )
 def test_choices_a_family_does_not_have_are_named(change, words):

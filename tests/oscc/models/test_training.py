@@ -1,18 +1,28 @@
 """Training: resuming, guarded steps, files written."""
 
+import hashlib
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
+from oscc import tensors
 from oscc.checkpoint import load_checkpoint
 from oscc.corpus import ASCII, Corpus
+from oscc.diagnosis import diagnose_checkpoint
 from oscc.errors import RequestError, ToolError, UndecidedError
 from oscc.models.base import FAMILIES, build_model
-from oscc.models.config import ModelConfig
-from oscc.models.training import Trainer, TrainingConfig, bits_per_character
+from oscc.models.config import ModelConfig, family_has
+from oscc.models.training import (
+    CURVE_BATCHES,
+    Diverged,
+    Trainer,
+    TrainingConfig,
+    bits_per_character,
+)
 from oscc.verbs.train import default_name, plot_curve, train, training_device
 
 SIZES = {"k": 8, "layers": 1, "heads": 2, "hidden": 8, "context": 16, "batch": 4}
@@ -86,16 +96,126 @@ def test_schedule_warms_up_then_falls_to_its_final_share():
 
 
 def test_steps_with_a_large_gradient_are_skipped_and_end_the_run(tmp_path):
-    run = trainer(skip_norm=1e-6, skip_limit=5)
+    run = trainer(skip_norm=1e-6, skip_limit=5, save_every=100)
     before = bits(run.model)
     with pytest.raises(UndecidedError, match="stopped at step 5: 5 steps") as caught:
         run.run(tmp_path / "state")
     assert "largest in `" in str(caught.value)
-    assert "last good weights" in str(caught.value)
+    assert "No state was saved before." in str(caught.value)
     assert bits(run.model) == before
-    kept = trainer(skip_norm=1e-6, skip_limit=5)
-    kept.load_state(tmp_path / "state")
-    assert kept.progress.skipped == [1, 2, 3, 4, 5]
+    assert not (tmp_path / "state").exists()
+
+
+def too_large_after(step, monkeypatch):
+    """Report that makes every later gradient too large."""
+
+    def report(progress):
+        if progress.step == step:
+            monkeypatch.setattr(
+                "torch.nn.utils.clip_grad_norm_", lambda *_: torch.tensor(1e9)
+            )
+
+    return report
+
+
+def test_the_state_saved_before_too_many_skips_is_kept_and_named(tmp_path, monkeypatch):
+    run = trainer(steps=40, skip_limit=3)
+    path, saved = tmp_path / "state", []
+    with monkeypatch.context() as patch:
+        spoil = too_large_after(8, patch)
+
+        def report(progress):
+            saved.append(path.read_bytes())
+            spoil(progress)
+
+        with pytest.raises(Diverged, match="stopped at step 11: 3 steps") as caught:
+            run.run(path, report)
+    kept = f"The state saved before, of step 8, is in `{path}`."
+    assert str(caught.value).endswith(kept)
+    assert path.read_bytes() == saved[1]
+    resumed = trainer(steps=40, skip_limit=3)
+    resumed.load_state(path)
+    assert (resumed.progress.step, resumed.progress.skipped) == (8, [])
+
+
+@pytest.mark.parametrize("fault", ["skips", "not finite"])
+def test_a_run_that_diverged_leaves_its_last_good_weights_as_a_checkpoint(
+    fault, tmp_path, monkeypatch
+):
+    runs = []
+
+    class Spoilt(Trainer):
+        def run(self, state, report=None, stopped=lambda: False):
+            def spoil(progress):
+                report(progress)
+                runs.append({n: v.clone() for n, v in self.model.state_dict().items()})
+                if fault == "skips":
+                    too_large_after(6, patch)(progress)
+                elif progress.step == 6:
+                    with torch.no_grad():
+                        self.model.layers[0].gamma.fill_(3e38)
+
+            super().run(state, spoil, stopped)
+
+    overrides = {**SIZES, "save_every": 3, "skip_limit": 3}
+    with monkeypatch.context() as patch:
+        patch.setattr("oscc.models.training.Trainer", Spoilt)
+        with pytest.raises(UndecidedError) as caught:
+            train("fsn", text=SOURCES, out=tmp_path, steps=20, overrides=overrides)
+    path = tmp_path / "fsn-flow-k08.last-good.safetensors"
+    assert "The state saved before, of step 6, is in `" in str(caught.value)
+    assert str(caught.value).endswith(f"those of step 6, are the checkpoint `{path}`.")
+    loaded = load_checkpoint(path)
+    assert all(torch.equal(v, runs[1][n]) for n, v in loaded.model.state_dict().items())
+    assert not (tmp_path / "fsn-flow-k08.safetensors").exists()
+    assert all(check.ok for check in diagnose_checkpoint(path))
+    # the next run of the name that ends well takes both away
+    result = train(
+        "fsn", text=SOURCES, out=tmp_path, steps=3, overrides=overrides, resume=False
+    )
+    assert not path.exists()
+    assert sorted(p.suffixes[-2:][0] for p in tmp_path.iterdir()) == [
+        ".curve",
+        ".metrics",
+        ".safetensors",
+    ]
+    assert result.metrics["steps"] == 3
+
+
+def test_the_good_weights_are_those_of_the_lowest_held_out_loss(tmp_path):
+    run, seen = trainer(steps=16), []
+
+    def report(progress):
+        seen.append({n: v.clone() for n, v in run.model.state_dict().items()})
+        if progress.step == 8:  # worse from here, yet finite and without a skip
+            with torch.no_grad():
+                run.model.beta.fill_(80.0)
+
+    run.run(tmp_path / "state", report)
+    assert run.progress.good_step == 8
+    assert np.argmin(run.progress.validation) == 1
+    assert all(torch.equal(value, seen[1][name]) for name, value in run.good.items())
+    again = trainer(steps=16)
+    again.load_state(tmp_path / "state")
+    assert all(torch.equal(value, run.good[name]) for name, value in again.good.items())
+    assert again.good.keys() == run.good.keys()
+
+
+def test_weights_of_no_finite_loss_on_held_out_text_are_not_saved(tmp_path):
+    run = trainer(steps=40)
+    run.corpus = replace(run.corpus, held_out=np.zeros(200, np.uint8))
+
+    def report(progress):  # a symbol that the training text does not have
+        if progress.step == 4:
+            with torch.no_grad():
+                run.model.embedding[0] = 3e38
+                run.model.embedding[0, 0] = float("inf")
+
+    with pytest.raises(Diverged, match="loss on held-out text is not finite") as caught:
+        run.run(tmp_path / "state", report)
+    assert "of step 4, is in" in str(caught.value)
+    kept = tensors.load(tmp_path / "state")[0]
+    assert np.isfinite(kept["weights.embedding"]).all()
 
 
 def test_a_weight_that_is_not_finite_names_its_tensor(tmp_path):
@@ -122,6 +242,7 @@ def test_a_loss_that_is_not_finite_stops_with_its_place_and_the_last_good_weight
         run.run(tmp_path / "state", explode)
     assert "stopped at step 4: the loss is not finite" in str(caught.value)
     assert "first `a` of coupling step 0" in str(caught.value)
+    assert "The state saved before, of step 3, is in" in str(caught.value)
     assert str(tmp_path / "state") in str(caught.value)
     kept = trainer(save_every=1)
     kept.load_state(tmp_path / "state")
@@ -149,8 +270,15 @@ def test_train_writes_checkpoint_and_metrics(tmp_path):
     rows = [json.loads(line) for line in lines]
     assert [row["step"] for row in rows] == [2, 4]
     assert [row["symbols_seen"] for row in rows] == [2 * 4 * 16, 4 * 4 * 16]
+    assert all(row["largest_gradient_norm"] > 0 for row in rows)
+    assert all(row["validation_batches"] == CURVE_BATCHES for row in rows)
     assert plot_curve(result).read_text().startswith("<?xml")
     metrics = json.loads(result.metrics_path.read_text())
+    digest = hashlib.sha256(result.checkpoint.read_bytes()).hexdigest()
+    assert metrics["checkpoint_sha256"] == digest
+    assert [bits for _, bits in metrics["validation_curve"]] == [
+        row["validation_bits_per_character"] for row in rows
+    ]
     assert metrics["format"] == "oscc.metrics/1"
     assert metrics["device"] == "cpu"
     assert (metrics["steps"], metrics["seed"]) == (4, 0)
@@ -193,7 +321,8 @@ def test_a_gpu_gives_the_loss_curve_of_the_cpu(family, tmp_path):
     for device in ("cpu", "cuda"):
         run = trainer(steps=40, family=family, device=device)
         run.run(tmp_path / device)
-        curves.append([bits for _, bits in run.progress.curve])
+        curve = [bits for _, bits in run.progress.curve]
+        curves.append([*curve, *run.progress.validation])
     # sums in another order, amplified over 40 steps
     assert curves[1] == pytest.approx(curves[0], abs=1e-3)
 
@@ -218,6 +347,7 @@ def test_names_of_checkpoints():
 @pytest.mark.parametrize("family", FAMILIES)
 def test_every_family_trains_to_a_checkpoint_that_loads(family, tmp_path):
     overrides = {**SIZES, "modes": 4}
+    overrides = {k: v for k, v in overrides.items() if family_has(family, k)}
     result = train(family, text=SOURCES, out=tmp_path, steps=2, overrides=overrides)
     loaded = load_checkpoint(result.checkpoint)
     assert loaded.config.family == family
