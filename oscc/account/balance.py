@@ -119,20 +119,16 @@ def _entry(
         for s, given in zip(stages, supply, strict=True)
     ]
     parts = [_parts(seen, s.name) for s in stages]
-    targets = sum(found.size for found in supply)
+    sizes = [found.size for found in supply]
     whole = sum(stage.targets for stage in program.stages)
-    free = energy_per_period_J(card).supply_J
-    closed = sum(
-        found.size * total_periods(stage) * (2 if cells else 1) * free
-        for stage, found in zip(stages, supply, strict=True)
-    )
+    closed = (2 if cells else 1) * _free_supply_J(stages, sizes, card)
     total = float(sum(found.sum() for found in supply))
     error, reason = _balance(supply, injected, parts)
     return {
         "engine": seen.engine,
-        "scope": _scope(targets, whole, cells=cells),
+        "scope": _scope(sum(sizes), whole, cells=cells),
         "stages": [stage.name for stage in stages],
-        "targets": targets,
+        "targets": sum(sizes),
         "periods": sum(total_periods(stage) for stage in stages),
         "supplies": ["vdd"],
         "tag": "simulated",
@@ -146,6 +142,14 @@ def _entry(
         "over_closed_form": total / closed if closed > 0 else None,
         "over_circuit": _over_circuit(stages, seen, circuit),
     }
+
+
+def _free_supply_J(stages: list[Stage], sizes: list[int], card: Card) -> float:
+    """Supply of free oscillators for as long as their stage runs."""
+    periods = [
+        size * total_periods(stage) for stage, size in zip(stages, sizes, strict=True)
+    ]
+    return energy_per_period_J(card).supply_J * sum(periods)
 
 
 def _scope(targets: int, whole: int, *, cells: bool) -> str:
