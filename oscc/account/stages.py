@@ -208,6 +208,12 @@ def stage_energy(
         from oscc.account.locks import lock_stage_energy
 
         return lock_stage_energy(stage, card, known)
+    return _of_phases(stage, card, known)
+
+
+def _of_phases(
+    stage: Stage, card: Card, known: Mapping[str, Assumption]
+) -> StageEnergy:
     counts, plan, value = count_pairs(stage), len(dwells(stage)), _values(known)
     free = energy_per_period_J(card).supply_J
     held = hold_energy_per_period_J(card)
