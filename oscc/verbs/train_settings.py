@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
-from oscc.checks import nearest
+from oscc.checks import nearest, require_whole
 from oscc.errors import RequestError
 from oscc.vocabulary import Vocabulary, vocabulary_of
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 _STANDARD_K = 48
 _PHASE_RATE = 1e-2
 _LEARNING_RATES = {"ssa": 4e-3, "transformer": 5e-3}  # of models without phases
+_PARTS = ("layers", "heads", "harmonics")
+_MOST_SIZE, _MOST_PARTS = 1_000_000, 1000  # beyond, memory or patience ends
 _LONGEST_NAME = 200  # bytes; folders take 255, and endings are added
 _ENDINGS = (".state", ".last-good")  # of files that a run of another name makes
 
@@ -44,7 +46,8 @@ def settings(
     """Model and training settings, overrides sorted to where they belong.
 
     Raises:
-        RequestError: a name belongs to neither, or means nothing to the family.
+        RequestError: a name belongs to neither, or means nothing to the family; a
+            size that no machine trains.
 
     Example:
         >>> settings("fsn", "flow", 10, {"k": 16})[1].steps
@@ -71,6 +74,9 @@ def settings(
     config = ModelConfig.from_mapping({"family": family, **model})
     usual = ModelConfig(family)
     for key, value in model.items():
+        if isinstance(value, int) and not isinstance(value, bool):
+            most = _MOST_PARTS if key in _PARTS else _MOST_SIZE
+            require_whole(key, value, least=0, most=most)
         if value != getattr(usual, key):
             require_had(family, key, value, getattr(usual, key))
     return config, TrainingConfig(**other)

@@ -135,6 +135,9 @@ def test_the_first_steps_of_a_large_one_repeat_the_recorded_loss(
 ):
     found, recorded = first_point(name, tmp_path, monkeypatch)
     assert found[0] == recorded[0]
+    # Sums of the attention have another order than when they were trained, and 250
+    # steps multiply that: measured 0.0144 (fsn-mf-flow), 0.0081 (ssa-trainable), 0.0072
+    # (fsn-no-phase-flow), 0.0031 and less, 3e-8 for the transformer, which has none.
     assert found[1] == pytest.approx(recorded[1], abs=0.02)
 
 

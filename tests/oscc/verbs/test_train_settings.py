@@ -91,9 +91,6 @@ def test_training_settings_that_cannot_be_computed_with_are_refused(change):
 @pytest.mark.parametrize(
     "change",
     [
-        {"k": 10**19},
-        {"hidden": 10**20},
-        {"layers": 1001},
         {"value_gain": 1e300},
         {"value_gain": float("nan")},
         {"beta": 1e300},
@@ -103,6 +100,14 @@ def test_training_settings_that_cannot_be_computed_with_are_refused(change):
 def test_model_settings_that_cannot_be_computed_with_are_refused(change):
     with pytest.raises(RequestError, match=f"Argument `{next(iter(change))}` must be"):
         ModelConfig("fsn", **change)
+
+
+@pytest.mark.parametrize(
+    "change", [{"k": 10**18}, {"hidden": 10**20}, {"layers": 1001}, {"context": 10**7}]
+)
+def test_sizes_that_no_machine_trains_are_refused(change):
+    with pytest.raises(RequestError, match=f"`{next(iter(change))}` must be a whole"):
+        settings("fsn", "flow", None, change)
 
 
 def test_weights_have_at_most_the_bits_of_float32():
