@@ -68,7 +68,9 @@ def test_a_run_is_measured_kept_and_not_repeated(study, name, tmp_path, monkeypa
     monkeypatch.setattr(study, "recipe", lambda _: (recipe[0], dict(recipe[1])))
     for batches in ("DEPTH_BATCHES", "ORDER_BATCHES", "NOISE_BATCHES"):
         monkeypatch.setattr(study, batches, 1)
-    path = study.run_one(name, 7, tmp_path)
+    monkeypatch.setattr(study, "FIGURES", tmp_path)
+    monkeypatch.setattr(study, "RUNS", tmp_path / "runs")
+    path = study.run_one(name, 7)
     found = json.loads(path.read_text())
     assert (found["name"], found["seed"], found["steps"]) == (name, 7, 2)
     assert sum(row["events"] for row in found["copy_depth"]) == 16 * 32
@@ -77,5 +79,5 @@ def test_a_run_is_measured_kept_and_not_repeated(study, name, tmp_path, monkeypa
         family == "ssa",
     )
     before = path.stat().st_mtime_ns
-    assert study.run_one(name, 7, tmp_path).stat().st_mtime_ns == before
+    assert study.run_one(name, 7).stat().st_mtime_ns == before
     assert set(study.table([found])) == {name}
