@@ -197,7 +197,8 @@ def _lines(stage: Mapping[str, Any], asked_rad: float) -> Iterator[str]:
 
     if stage.get("predicted_rms_rad") is not None:
         found = si_text(stage["predicted_rms_rad"], "rad")
-        yield f"predicted {found} rms (asked {si_text(asked_rad, 'rad')})"
+        wanted = si_text(stage.get("asked_rad", asked_rad), "rad")
+        yield f"predicted {found} rms (asked {wanted})"
     if stage.get("undecided_share") is not None:
         open_share = 100 * stage["undecided_share"]
         yield f"{open_share:.1f} % of the cells are too near their edge to be decided"

@@ -64,7 +64,8 @@ def choose_dwell(program: Program, options: PassOptions) -> Program:
             (stage,), options, accuracy_rad=accuracy, seed=program.seed
         )
         stages.append(_with_scheme(stage, scheme))
-        chosen.append({"stage": stage.name, **numbers})
+        asked = {"asked_rad": accuracy} if accuracy != program.accuracy_rad else {}
+        chosen.append({"stage": stage.name, **numbers, **asked})
     return record(
         program.replace(stages=tuple(stages)), "choose_dwell", {"stages": chosen}
     )

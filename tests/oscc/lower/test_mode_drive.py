@@ -176,6 +176,16 @@ def test_families_without_modes_have_none_to_read() -> None:
         lower(trace(tiny_model("fsn-mf"), TOKENS), CARD, mean_field="both")
 
 
+def test_readers_are_asked_for_a_share_of_the_accuracy() -> None:
+    model = tiny_checkpoint("fsn-mf", gain_rad=3.0)
+    program = compile(model, "import os", mean_field="oscillators", accuracy_mrad=20)
+    (record,) = [p for p in program.provenance["passes"] if p["name"] == "choose_dwell"]
+    told = {row["stage"]: row for row in record["stages"]}
+    assert told["layer.0.mode_drive"]["asked_rad"] == pytest.approx(4e-3)
+    assert told["layer.0.mode_drive"]["predicted_rms_rad"] <= 0.6 * 4e-3
+    assert "asked_rad" not in told["layer.0.modes"]
+
+
 def test_one_new_token_is_read_by_its_own_readers() -> None:
     """Decode: the last token alone, through readers, modes and the loop."""
     model = tiny_checkpoint("fsn-mf", layers=2, gain_rad=3.0)
