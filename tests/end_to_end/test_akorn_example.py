@@ -123,3 +123,16 @@ def test_a_layer_with_a_reflection_is_refused(
     monkeypatch.setattr(layer, "blocks", lambda: blocks)
     with pytest.raises(oscc.RequestError, match=r"Block \(2, 1\) .* sum of two phases"):
         example.coupling(layer, x, c, x)
+
+
+@pytest.mark.ngspice
+@pytest.mark.gnucap
+def test_both_simulators_run_its_decks(example: ModuleType) -> None:
+    """Pairs across tokens and channels, stimuli and detunings, as circuits."""
+    stated, _ = example.steps(1)
+    program = oscc.program_from_layers(stated[:1], deck_targets=3)
+    options = oscc.VerifyOptions(levels=("spice",))
+    verdict = oscc.verify(program, options=options)
+    assert verdict.passed, str(verdict)
+    assert {level.engine for level in verdict.levels} == {"ngspice", "gnucap"}
+    assert oscc.energy(program).pairs == 18 * 18 + 18
