@@ -166,31 +166,38 @@ def measured_layer(part: list[ModesTrace], card: Card) -> dict[str, Any]:
             for gain in SETTLES
         ],
     }
-    rows = []
-    for count, factor in READERS:
-        random = stream(0, "mode bank", 100 * count + round(10 * factor))
+    readers = [row for pair in READERS for row in _reader_rows(pair, collect, card)]
+    return out | {"readers": readers}
 
-        def noisy(m: Modes, z: ComplexArray, size: float) -> ComplexArray:
-            bank = Readers(m, count, factor)  # noqa: B023 (used within this turn only)
-            exact = bank.increments(z)
-            noise = size * m.order[:, None] * random.normal(size=exact.shape)  # noqa: B023
-            return bank.read(exact + noise)
 
-        def pulled(m: Modes, z: ComplexArray, plan: tuple[int, int]) -> ComplexArray:
-            bank = Readers(m, count, factor)  # noqa: B023
-            return bank.read(bank.on_circuit(card, z, *plan))
+def _reader_rows(
+    pair: tuple[int, float], collect: Any, card: Card
+) -> list[dict[str, Any]]:
+    """One number of readers and factor: with noise, and on the circuit."""
+    count, factor = pair
+    random = stream(0, "mode bank", 100 * count + round(10 * factor))
 
-        rows += [
-            {"readers": count, "factor": factor, "noise_rad": size}
-            | collect(lambda m, z, s=size: noisy(m, z, s))
-            for size in NOISES_RAD
-        ]
-        rows += [
-            {"readers": count, "factor": factor, "substeps": s, "periods": 3 * s * p}
-            | collect(lambda m, z, plan=(s, p): pulled(m, z, plan))
-            for s, p in PLANS
-        ]
-    return out | {"readers": rows}
+    def noisy(m: Modes, z: ComplexArray, size: float) -> ComplexArray:
+        bank = Readers(m, count, factor)
+        exact = bank.increments(z)
+        noise = size * m.order[:, None] * random.normal(size=exact.shape)
+        return bank.read(exact + noise)
+
+    def pulled(m: Modes, z: ComplexArray, plan: tuple[int, int]) -> ComplexArray:
+        bank = Readers(m, count, factor)
+        return bank.read(bank.on_circuit(card, z, *plan))
+
+    facts = {"readers": count, "factor": factor}
+    rows = [
+        facts | {"noise_rad": size} | collect(lambda m, z, s=size: noisy(m, z, s))
+        for size in NOISES_RAD
+    ]
+    return rows + [
+        facts
+        | {"substeps": s, "periods": 3 * s * p}
+        | collect(lambda m, z, plan=(s, p): pulled(m, z, plan))
+        for s, p in PLANS
+    ]
 
 
 def shares() -> dict[str, Any]:
