@@ -149,6 +149,12 @@ def judged(kept: list[tuple[ModesTrace, ComplexArray, ComplexArray]]) -> dict[st
     }
 
 
+def size_quantiles(sums: list[ComplexArray]) -> list[float]:
+    """Smallest, 5 %, median, 95 % and largest size of all modes."""
+    sizes = np.concatenate([np.abs(z).ravel() for z in sums])
+    return [float(q) for q in np.quantile(sizes, [0, 0.05, 0.5, 0.95, 1])]
+
+
 def measured_layer(part: list[ModesTrace], card: Card) -> dict[str, Any]:
     """All three ways on the steps of one layer."""
     known = [(step, modes_of(step)) for step in part]
@@ -158,14 +164,10 @@ def measured_layer(part: list[ModesTrace], card: Card) -> dict[str, Any]:
         triples = zip(known, sums, strict=True)
         return judged([(step, z, make(modes, z)) for (step, modes), z in triples])
 
-    sizes = np.concatenate([np.abs(z).ravel() for z in sums])
-    out: dict[str, Any] = {
-        "size_quantiles": np.quantile(sizes, [0, 0.05, 0.5, 0.95, 1]).tolist(),
-        "settling": [
-            {"gain_rad": gain, **collect(lambda m, z, g=gain: settled(m, z, g))}
-            for gain in SETTLES
-        ],
-    }
+    settling = [
+        {"gain_rad": gain, **collect(lambda m, z, g=gain: settled(m, z, g))}
+        for gain in SETTLES
+    ]
     rows = []
     for count, factor in READERS:
         random = stream(0, "mode bank", 100 * count + round(10 * factor))
@@ -190,7 +192,8 @@ def measured_layer(part: list[ModesTrace], card: Card) -> dict[str, Any]:
             | collect(lambda m, z, plan=(s, p): pulled(m, z, plan))
             for s, p in PLANS
         ]
-    return out | {"readers": rows}
+    sizes = size_quantiles(sums)
+    return {"size_quantiles": sizes, "settling": settling, "readers": rows}
 
 
 def shares() -> dict[str, Any]:
