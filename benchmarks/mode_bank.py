@@ -149,6 +149,12 @@ def judged(kept: list[tuple[ModesTrace, ComplexArray, ComplexArray]]) -> dict[st
     }
 
 
+def size_quantiles(sums: list[ComplexArray]) -> list[float]:
+    """Smallest, 5 %, median, 95 % and largest size of all modes."""
+    sizes = np.concatenate([np.abs(z).ravel() for z in sums])
+    return [float(q) for q in np.quantile(sizes, [0, 0.05, 0.5, 0.95, 1])]
+
+
 def measured_layer(part: list[ModesTrace], card: Card) -> dict[str, Any]:
     """All three ways on the steps of one layer."""
     known = [(step, modes_of(step)) for step in part]
