@@ -47,6 +47,14 @@ FAMILIES: dict[str, dict[str, Any]] = {
     },
 }
 CONTEXTS = {128: 8, 512: 2}  # tokens to windows: the same number of symbols
+WAYS: dict[str, dict[str, Any]] = {
+    "fused": {"family": "fsn", "update": "euler"},
+    "explicit": {"family": "fsn", "update": "euler"},
+    "flow": {"family": "fsn", "update": "flow"},
+    "modes": {"family": "fsn-mf", "update": "euler"},
+    "ssa": {"family": "ssa"},
+    "ssa, no mask": {"family": "ssa", "mask": "none"},
+}
 MEMORY_TOKENS = (128, 256, 512, 1024, 2048)
 COUPLING = {"batch": 1, "tokens": 256, "k": 128}  # engines.md section 6
 
@@ -144,10 +152,10 @@ def updates(rounds: int) -> list[dict[str, Any]]:
 
 
 def memory() -> list[dict[str, Any]]:
-    """Peak memory of a training step of one FSN layer against the tokens."""
+    """Peak memory of a training step of one layer against the tokens."""
     rows = []
     for tokens in MEMORY_TOKENS:
-        for way in ("fused", "explicit"):
+        for way in WAYS:
             words = [sys.executable, __file__, "--peak", way, str(tokens)]
             done = subprocess.run(words, capture_output=True, text=True, check=True)
             rows.append(json.loads(done.stdout))
@@ -156,18 +164,18 @@ def memory() -> list[dict[str, Any]]:
 
 def peak(way: str, tokens: int) -> dict[str, Any]:
     """Peak memory of one step in this process, above what it held before."""
-    config = ModelConfig("fsn", "euler", layers=1, context=tokens)
-    layer = build_model(config).coupling_layers()[0]  # type: ignore[operator]
-    _one(layer, torch.randn(1, 8, config.k), way)  # loads what torch loads once
+    config = ModelConfig(**WAYS[way], layers=1, context=tokens)
+    model = build_model(config)
+    _one(model, torch.randn(1, 8, config.k), way)  # loads what torch loads once
     Path("/proc/self/clear_refs").write_text("5")  # the peak starts anew from here
     before = _held("VmRSS")
-    _one(layer, torch.randn(1, tokens, config.k), way)
+    _one(model, torch.randn(1, tokens, config.k), way)
     return {
         "way": way,
         "tokens": tokens,
         "peak_MB": (_held("VmHWM") - before) / 1024,
         "tokens_tokens_k_MB": 4e-6 * tokens**2 * config.k,
-        "largest_difference": _difference(layer, tokens) if way == "fused" else None,
+        "largest_difference": _difference(model, tokens) if way == "fused" else None,
     }
 
 
@@ -177,13 +185,21 @@ def _held(name: str) -> int:
     return next(int(line.split()[1]) for line in lines if line.startswith(f"{name}:"))
 
 
-def _one(layer: Any, theta: torch.Tensor, way: str) -> None:
-    theta.requires_grad_()
-    layer.couple(layer.state(theta, way == "explicit")).square().sum().backward()
+def _one(model: Any, x: torch.Tensor, way: str) -> None:
+    """Forward and backward of one layer: its coupling steps, or its block."""
+    out = x.requires_grad_()
+    if WAYS[way]["family"] == "ssa":
+        out = model.blocks[0](out)
+    else:
+        layer = model.coupling_layers()[0]
+        for stage in layer.stages():
+            out = layer.couple(stage(out, way == "explicit"))
+    out.square().sum().backward()
 
 
-def _difference(layer: Any, tokens: int) -> float:
+def _difference(model: Any, tokens: int) -> float:
     """Largest difference of the fused from the explicit fields (float32)."""
+    layer = model.coupling_layers()[0]
     theta = 0.5 * torch.randn(1, min(tokens, 512), layer.config.k)
     with torch.no_grad():
         features = lift(theta)
