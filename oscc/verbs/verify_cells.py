@@ -95,7 +95,7 @@ def _open(result: LevelResult, reason: str) -> LevelResult:
         blame=UndecidedError.exit_status,
         rms_coherence=None,
         max_coherence=None,
-        undecided=0,
+        undecided=None,
     )
 
 
