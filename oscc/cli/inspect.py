@@ -31,7 +31,7 @@ _KINDS = {"build": "a build", "cards": "the list of device cards"}
     group="Input",
     metavar="U,T,J",
     help="Every term of one pair: source token (of modes its number), target token, "
-    "coordinate.",
+    "coordinate. Of pair cells: head, token, partner.",
 )
 @click.option(
     "--plot",
@@ -135,13 +135,27 @@ def _cards(found: dict[str, Any]) -> None:
 
 
 def _build(found: dict[str, Any]) -> None:
-    from oscc.units import grouped
 
     program = found["program"]
     say(
         f"{program['family']} · {program['tokens']} tokens · device "
         f"{program['device']} · program {program['digest'][:8]}"
     )
+    if "cells" in found:
+        _cells(found["cells"])
+    else:
+        _stages(program["stages"])
+    _coverage(found["coverage"])
+    say(f"engines that have run: {', '.join(found['engines']) or 'none'}")
+    for note in program["notes"]:
+        say(f"note: {note}")
+    for stage in found.get("pair", ()):
+        (_cell if "cells" in found else _pair)(stage)
+
+
+def _stages(stages: list[dict[str, Any]]) -> None:
+    from oscc.units import grouped
+
     rows = [
         (
             stage["name"],
@@ -152,16 +166,52 @@ def _build(found: dict[str, Any]) -> None:
             stage["scheme"],
             f"{stage['periods_in_all']} T",
         )
-        for stage in program["stages"]
+        for stage in stages
     ]
     columns = ("stage", "targets", "pairs", "pair terms", "update", "scheme", "dwell")
     table(columns, rows, right=(1, 2, 3, 6))
-    _coverage(found["coverage"])
-    say(f"engines that have run: {', '.join(found['engines']) or 'none'}")
-    for note in program["notes"]:
-        say(f"note: {note}")
-    for stage in found.get("pair", ()):
-        _pair(stage)
+
+
+def _cells(stages: list[dict[str, Any]]) -> None:
+    """Stages of pair cells; locked and slipping by the closed form."""
+    from oscc.units import grouped
+
+    counts = ("cells", "locked", "slipping", "undecided")
+    rows = [
+        (
+            stage["stage"],
+            *(grouped(stage[name]) for name in counts),
+            f"{stage['largest_ratio']:.4g}",
+            f"{stage['coupling']:.3g}",
+            f"{stage['pull_rad']:.3g} rad",
+            f"{stage['periods']} T",
+        )
+        for stage in stages
+    ]
+    columns = ("stage", *counts, "largest x", "K/w0", "pull", "dwell")
+    table(columns, rows, right=tuple(range(1, 9)))
+
+
+def _cell(stage: dict[str, Any]) -> None:
+    """One pair of tokens in one stage."""
+    where = (
+        f"{stage['stage']}: head {stage['head']}, token {stage['token']} with "
+        f"{stage['partner']}"
+    )
+    if stage["cell"] is None:
+        say(f"{where}: no cell; proved unlocked by the closed form, coherence 0")
+        return
+    judged = "decided" if stage["decided"] else "undecided: too near its edge"
+    say(
+        f"{where}: x {stage['ratio']:.6g}, K r J {stage['strength']:.6g}, detuning "
+        f"{stage['detuning_rad']:.6g} rad against a pull of {stage['pull_rad']:.6g} "
+        f"rad; {judged}"
+    )
+    rows = [("digital", f"{stage['digital_coherence']:.6f}", "-", "-")]
+    for engine, read in stage["read"].items():
+        margin = "-" if read.get("margin") is None else f"{read['margin']:+.4f}"
+        rows.append((engine, f"{read['coherence']:.6f}", read["locked"], margin))
+    table(("read by", "coherence", "as", "margin"), rows, right=(1, 3))
 
 
 def _coverage(coverage: dict[str, Any]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from oscc.ir.program import Program
 from oscc.ir.stage import Stage
 from oscc.ir.views import coupled_pairs
 from oscc.observables import Observables
-from oscc.pages import tables
+from oscc.pages import cells, tables
 from oscc.units import grouped
 
 LIMIT_BYTES = 2_000_000
@@ -73,23 +73,25 @@ def report_html(parts: ReportParts, *, beside: ReportParts | None = None) -> str
 
 def _context(parts: ReportParts, beside: ReportParts | None) -> dict[str, Any]:
     program, energy = parts.program, parts.energy
+    words = cells if cells.of_cells(program) else tables
     return {
+        "cells": cells.of_cells(program),
         "title": _title(parts),
         "standing": standing(parts.verdict),
         "figures": key_figures(parts),
         "comparison": None if beside is None else _comparison(parts, beside),
-        "facts": tables.program_facts(program),
+        "facts": words.program_facts(program),
         "notes": program.notes,
-        "stages": tables.stage_table(program, parts.seen),
+        "stages": words.stage_table(program, parts.seen),
         "passes": tables.pass_table(program),
         "host": tables.host_table(program, energy),
-        "ladder": _ladder(parts.verdict),
-        "energy": _energy(energy),
+        "ladder": _ladder(parts.verdict, words.ladder_table),
+        "energy": _energy(energy, words.noise_lines),
         "evaluation": None
         if parts.evaluate is None
         else {
             "table": tables.evaluation_table(parts.evaluate),
-            "layers": tables.layer_table(parts.evaluate),
+            "layers": words.layer_table(parts.evaluate),
             "tokens": grouped(parts.evaluate["tokens"]),
             "periods": tables.number(parts.evaluate.get("periods_per_stage")),
         },
@@ -125,13 +127,24 @@ def key_figures(parts: ReportParts) -> list[tuple[str, str, str]]:
     """Figures for the top of the page: name, value, what it means."""
     program = parts.program
     pairs = sum(coupled_pairs(stage) for stage in program.stages)
-    cells = sum(s.targets + int(s.theta_rad.size) for s in program.stages)
+    oscillators = sum(s.targets + int(s.theta_rad.size) for s in program.stages)
+    of_cells = cells.of_cells(program)
     out = [
-        ("coupled pairs", grouped(pairs), f"in {_stages(len(program.stages))}"),
-        ("oscillators", grouped(cells), "targets and sources"),
+        (
+            "pair cells" if of_cells else "coupled pairs",
+            grouped(pairs),
+            f"in {_stages(len(program.stages))}",
+        ),
+        (
+            "oscillators",
+            grouped(oscillators),
+            "two a cell" if of_cells else "targets and sources",
+        ),
     ]
     level = _level(parts.verdict, "circuit")
-    if level is not None:
+    if of_cells:
+        out += cells.key_figures(parts.verdict)
+    elif level is not None:
         asked = tables.angle(level["tolerance_rad"])
         value = tables.angle(level["rms_rad"])
         out.append(("circuit error", value, f"rms, {asked} asked"))
@@ -174,12 +187,15 @@ def _comparison(parts: ReportParts, beside: ReportParts) -> tables.Table:
     return tables.table(("", parts.name, beside.name), rows)
 
 
-def _ladder(verdict: Mapping[str, Any] | None) -> dict[str, Any] | None:
+def _ladder(
+    verdict: Mapping[str, Any] | None,
+    ladder_table: Callable[[Mapping[str, Any]], tables.Table],
+) -> dict[str, Any] | None:
     if verdict is None:
         return None
     gap = verdict.get("fidelity_gap")
     return {
-        "table": tables.ladder_table(verdict),
+        "table": ladder_table(verdict),
         "lines": tables.convergence_lines(verdict),
         "notes": verdict.get("notes", ()),
         "elements": _elements(verdict.get("ideal_elements")),
@@ -193,7 +209,10 @@ def _elements(counts: Mapping[str, int] | None) -> str:
     return ", ".join(f"{n} {letter}" for letter, n in sorted(counts.items()))
 
 
-def _energy(energy: Mapping[str, Any] | None) -> dict[str, Any] | None:
+def _energy(
+    energy: Mapping[str, Any] | None,
+    noise_lines: Callable[[Mapping[str, Any]], list[str]],
+) -> dict[str, Any] | None:
     if energy is None:
         return None
     return {
@@ -204,7 +223,7 @@ def _energy(energy: Mapping[str, Any] | None) -> dict[str, Any] | None:
         "assumptions": tables.assumption_table(energy),
         "omitted": energy["omitted"],
         "notes": energy.get("notes", ()),
-        "noise": tables.noise_lines(energy),
+        "noise": noise_lines(energy),
         "ratio": _ratio(energy),
         "break_even": tables.break_even_line(energy),
         "assisted": energy["host_assisted"],
@@ -219,17 +238,31 @@ def _ratio(energy: Mapping[str, Any]) -> str:
 
 def _pictures(parts: ReportParts) -> dict[str, Any]:
     """Figures by name; None where what they need is missing."""
+    from oscc.pages import plots
+
+    energy = parts.energy
+    causes = parts.verdict["causes"] if parts.verdict else {}
+    priced = energy is not None and energy["total_J"] > 0
+    own = _cell_pictures if cells.of_cells(parts.program) else _phase_pictures
+    return own(parts) | {
+        "gap": _safe(plots.gap_bars(causes)) if causes else None,
+        "energy": _safe(plots.energy_bars(energy)) if energy and priced else None,
+        "rivals": _safe(plots.rival_bars(energy))
+        if energy and priced and energy["pairs"]
+        else None,
+    }
+
+
+def _phase_pictures(parts: ReportParts) -> dict[str, Any]:
+    """Figures of targets that are read as phases."""
     from oscc.pages import pictures, plots, scene
 
-    program, energy = parts.program, parts.energy
-    stage = program.stages[0]
+    program, stage = parts.program, parts.program.stages[0]
     card = card_from_mapping(program.device)
     shown = scene.make_scene(stage, card)
     graph, graph_note = pictures.graph_picture(stage, shown.coordinate)
     listed = next((s for s in program.stages if s.modes is not None), None)
     series = error_series(program, parts.seen)
-    causes = parts.verdict["causes"] if parts.verdict else {}
-    priced = energy is not None and energy["total_J"] > 0
     return {
         "waveform": _safe(pictures.waveform_picture(shown, card)),
         "scene": shown,
@@ -241,11 +274,32 @@ def _pictures(parts: ReportParts) -> dict[str, Any]:
         )
         if series
         else None,
-        "gap": _safe(plots.gap_bars(causes)) if causes else None,
-        "energy": _safe(plots.energy_bars(energy)) if energy and priced else None,
-        "rivals": _safe(plots.rival_bars(energy))
-        if energy and priced and energy["pairs"]
-        else None,
+    }
+
+
+def _cell_pictures(parts: ReportParts) -> dict[str, Any]:
+    """Figures of pair cells."""
+    from oscc.device.lock_law import x_settled, x_slipped
+    from oscc.ladder.locks import lock_ratio
+    from oscc.pages import cell_plots
+
+    program, stage = parts.program, parts.program.stages[0]
+    scenes = cells.make_scenes(stage, card_from_mapping(program.device))
+    circuit, head = parts.seen.get("circuit"), cells.fullest_head(stage)
+    kinds = cells.pair_map(program, stage, head, circuit)
+    _, pull = lock_ratio(stage)
+    edges = (x_settled(pull), x_slipped(pull))
+    series = cells.coherence_series(program, parts.seen)
+    return {
+        "scenes": scenes,
+        "stage": stage.name,
+        "head": head,
+        "edges": edges,
+        "ran": [engine for engine, *_ in series],
+        "read": circuit is not None and stage.name in circuit.stages,
+        "cells": _safe(cell_plots.cells_picture(scenes)) if scenes else None,
+        "pairs": _safe(cell_plots.pairs_picture(kinds)),
+        "coherence": _safe(cell_plots.coherence_picture(series, edges)),
     }
 
 

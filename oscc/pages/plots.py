@@ -144,23 +144,35 @@ def _bars(
         )
 
 
-def gap_bars(causes: Mapping[str, Mapping[str, float]]) -> str:
-    """Size of every cause of the gap, largest first; rms a bar, peak a mark."""
-    order = sorted(causes, key=lambda name: -causes[name]["rms_rad"])
-    rms = [causes[n]["rms_rad"] for n in order]
-    peak = [causes[n]["max_rad"] for n in order]
+def gap_bars(causes: Mapping[str, Mapping[str, float | None]]) -> str:
+    """Size of every cause of the gap, largest first; rms a bar, peak a mark.
+
+    In the coherence where the causes are of pair cells. A cause without a decided cell
+    is left out.
+    """
+    cells = any("rms_coherence" in size for size in causes.values())
+    unit, key = ("", "coherence") if cells else ("rad", "rad")
+    sizes = {
+        name: (size[f"rms_{key}"] or 0.0, size[f"max_{key}"] or 0.0)
+        for name, size in causes.items()
+        if size.get(f"rms_{key}") is not None
+    }
+    order = sorted(sizes, key=lambda name: -sizes[name][0])
+    rms, peak = [sizes[n][0] for n in order], [sizes[n][1] for n in order]
     some = [value for value in (*rms, *peak) if value > 0] or [_FLOOR_RAD]
     low, high = max(min(some), 1e-6 * max(some)) / 3.0, 2.0 * max(some)
     texts = [
-        f"{si_text(causes[n]['rms_rad'], 'rad')} rms, "
-        f"{si_text(causes[n]['max_rad'], 'rad')} at most"
-        for n in order
+        f"{_sized(r, unit)} rms, {_sized(p, unit)} at most"
+        for r, p in zip(rms, peak, strict=True)
     ]
 
     def draw(figure: Figure) -> None:
         axes = figure.subplots()
         place = np.arange(len(order))
-        _decades(axes, "x", "rad")
+        if cells:
+            axes.set_xscale("log")
+        else:
+            _decades(axes, "x", "rad")
         axes.set_xlim(low, high)
         # A cause below the axis has no bar; its figure stands beside it all the same.
         widths = [max(value, low) - low for value in rms]
@@ -168,10 +180,14 @@ def gap_bars(causes: Mapping[str, Mapping[str, float]]) -> str:
         axes.plot(peak, place, "|", color=ORANGE, markersize=11, markeredgewidth=1.6)
         names = [n.replace("_", " ") for n in order]
         _bars(axes, names, [high] * len(order), texts)
-        axes.set_xlabel("phase error")
+        axes.set_xlabel("error of the coherence" if cells else "phase error")
         axes.grid(visible=True, axis="x")
 
     return svg_text(draw, (8.2, 0.75 + 0.33 * len(order)), "gap")
+
+
+def _sized(value: float, unit: str) -> str:
+    return si_text(value, unit) if unit else f"{value:.3g}"
 
 
 def energy_bars(energy: Mapping[str, Any]) -> str:

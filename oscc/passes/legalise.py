@@ -7,15 +7,25 @@ changes nothing, so applying it twice equals applying it once.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from oscc.arrays import FloatArray
 from oscc.device.averaging import second_order_currents
 from oscc.device.coupler import injection_A, injection_ratio
+from oscc.device.lock_cell import (
+    capacitors_F,
+    largest_current_A,
+    lock_cell,
+    lock_rate,
+)
+from oscc.device.ppv import slowest_current_A
 from oscc.errors import RequestError
 from oscc.ir.plan import Dwell, dwells
 from oscc.ir.program import Program
 from oscc.ir.stage import Stage
+from oscc.ladder.locks import lock_ratio
 from oscc.passes.options import PassOptions
 from oscc.passes.record import record
 from oscc.passes.trials import stage_drive
@@ -48,15 +58,31 @@ def _ratio(stage: Stage, options: PassOptions, dwell: Dwell) -> FloatArray:
     return injection_ratio(options.card, current)
 
 
+def largest_of_cells(stage: Stage, options: PassOptions) -> float:
+    """Largest injection ratio of a stage of pair cells, which all cells share.
+
+    Raises:
+        RequestError: the card cannot carry the coupling, or its trim does not reach
+            the detuning of a cell.
+    """
+    _, pull = lock_ratio(stage)
+    rate = lock_rate(pull, stage.dwell_periods)
+    cell, ratio = lock_cell(options.card, rate), stage.detuning_rad / pull
+    capacitors_F(options.card, rate, ratio, where=f"stage {stage.name}")
+    return largest_current_A(cell) / slowest_current_A(options.card)
+
+
 def legalise(program: Program, options: PassOptions) -> Program:
     """Check the largest injection of every stage against the card.
 
     Raises:
-        RequestError: a target needs more current than the limit allows.
+        RequestError: a target needs more current than the limit allows, or a pair cell
+            more detuning than the card's trim.
     """
     rows = []
     for stage in program.stages:
-        if stage.readout == "coherence":  # bounded by K / omega0, which all cells share
+        if stage.readout == "coherence":
+            rows.append(_row(stage, largest_of_cells(stage, options), options))
             continue
         ratio, worst = largest_injection(stage, options)
         if ratio > options.injection_limit:
@@ -67,13 +93,15 @@ def legalise(program: Program, options: PassOptions) -> Program:
                 f"{ratio / options.injection_limit:.2g}x the largest injection of card "
                 f"{options.card.name}. Ask for more periods or substeps."
             )
-        rows.append(
-            {
-                "stage": stage.name,
-                "injection_ratio": ratio,
-                "share_of_limit": ratio / options.injection_limit,
-            }
-        )
+        rows.append(_row(stage, ratio, options))
     return record(
         program, "legalise", {"limit": options.injection_limit, "stages": rows}
     )
+
+
+def _row(stage: Stage, ratio: float, options: PassOptions) -> dict[str, Any]:
+    return {
+        "stage": stage.name,
+        "injection_ratio": ratio,
+        "share_of_limit": ratio / options.injection_limit,
+    }

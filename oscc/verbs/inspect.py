@@ -27,7 +27,8 @@ def inspect(
     Args:
         path: Build folder or checkpoint file.
         pair: `SOURCE,TARGET,COORDINATE` (tokens u, t and coordinate j) of a build; of
-            a stage of modes u is the number of the mode.
+            a stage of modes u is the number of the mode; of pair cells
+            `HEAD,TOKEN,PARTNER`.
         cards: List the device cards instead.
         key: Which mapping of a foreign checkpoint holds the weights.
         model_config: Model section of the configuration, for a foreign checkpoint.
@@ -85,10 +86,13 @@ def inspect_build(path: Path, pair: str | None = None) -> dict[str, Any]:
     """Outline of a program, what is on oscillators, which files are there.
 
     Raises:
-        RequestError: not a build folder, or no such pair.
+        RequestError: not a build folder, or no such pair; or observables of another
+            program, where an engine's reading of the pair is wanted.
     """
     from oscc.build import BuildFolder
     from oscc.ir.outline import outline
+    from oscc.verbs.inspect_cells import cell_facts, stages_of_cells
+    from oscc.verbs.simulate_cells import of_cells
 
     folder = BuildFolder.open(path)
     program = folder.program()
@@ -99,7 +103,13 @@ def inspect_build(path: Path, pair: str | None = None) -> dict[str, Any]:
         "program": outline(program),
         "coverage": coverage(program),
     }
-    if pair is not None:
+    if of_cells(program):
+        content["cells"] = stages_of_cells(program)
+    if pair is not None and of_cells(program):
+        seen = {name: folder.observables(name, program) for name in folder.engines()}
+        ran = {name: one for name, one in seen.items() if one is not None}
+        content["pair"] = cell_facts(program, ran, pair)
+    elif pair is not None:
         content["pair"] = pair_facts(program, pair)
     return content
 

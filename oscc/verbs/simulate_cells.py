@@ -48,9 +48,12 @@ def chosen_cells(program: Program, options: SimulateOptions) -> dict[str, IntArr
     """Rows of the cells that a simulator runs, by stage.
 
     Raises:
-        RequestError: a cell that is not in the program, or a malformed list.
+        RequestError: a stage or a cell that is not in the program, or a malformed
+            list.
     """
     names = options.stages
+    for name in names or ():
+        program.stage(name)
     stages = [s for s in program.stages if names is None or s.name in names]
     wanted = options.targets
     if wanted is None or isinstance(wanted, int) or str(wanted).isdigit():
@@ -82,7 +85,7 @@ def _rows(listed: Collection[str], stage: Stage) -> IntArray:
         if place not in row:
             raise RequestError(
                 f"stage {stage.name}: the pair {entry} has no cell. It is too far from "
-                "its lock range, or not in the program."
+                "its lock range, or not in the program; --stages chooses the stages."
             )
         out.append(row[place])
     return np.array(sorted(set(out)), dtype=np.int64)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -54,6 +55,8 @@ def judge_level(
 ) -> tuple[LevelResult, Convergence | None]:
     """Verdict of one level, and the gate of a simulator's run.
 
+    A run that did not converge leaves the level undecided, without numbers.
+
     Args:
         program: A program of pair cells.
         names: Level, engine, and the engine or layer above it.
@@ -62,7 +65,7 @@ def judge_level(
         limit: Largest rms error of the coherence.
 
     Raises:
-        UndecidedError: nothing was simulated, or a simulator has not converged.
+        UndecidedError: nothing was simulated, or a simulator ran at one step only.
     """
     level, engine, reference = names
     seen = used[engine] = run(engine)
@@ -77,9 +80,23 @@ def judge_level(
     if level != "spice":
         return result, None
     gate = converged(program, seen, limit)
-    if not gate.passed:
-        raise UndecidedError(gate.sentence)
-    return result, gate
+    return result if gate.passed else _open(result, gate.sentence), gate
+
+
+def _open(result: LevelResult, reason: str) -> LevelResult:
+    """The level without its numbers: none is offered of a run that did not converge."""
+    return replace(
+        result,
+        passed=None,
+        reason=reason,
+        targets=0,
+        slips=0,
+        worst=None,
+        blame=UndecidedError.exit_status,
+        rms_coherence=None,
+        max_coherence=None,
+        undecided=None,
+    )
 
 
 def complete(seen: Observables, program: Program, options: SimulateOptions) -> bool:
