@@ -45,12 +45,7 @@ class ClosedLoop:
     logits: dict[str, FloatArray] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        wanted = self.program.provenance.get("checkpoint_sha256")
-        if wanted != self.model.digest:
-            raise RequestError(
-                f"The program was compiled from checkpoint {str(wanted)[:8]}, this one "
-                f"is {self.model.digest[:8]}. Give the checkpoint it was compiled from."
-            )
+        require_own(self.program, self.model)
 
     def run(self, engine: str) -> Observables:
         """Phases of every stage with the engine in the loop.
@@ -62,11 +57,7 @@ class ClosedLoop:
         """
         from oscc.trace import forward_with
 
-        if engine not in ENGINES:
-            raise RequestError(
-                f"{engine} runs sampled targets alone, so it has no closed loop. "
-                f"Ask for levels {', '.join(ENGINES)}, or drop --closed-loop."
-            )
+        require_whole(engine)
         card = card_from_mapping(self.program.device, "the program's device card")
         phases: dict[str, FloatArray] = {}
 
@@ -132,22 +123,63 @@ class ClosedLoop:
         """
         from oscc.trace import forward_with
 
-        tokens = self.program.tokens
-        digital = forward_with(self.model.model, tokens[None], None)[0]
-        first = tokens.size - self.program.computed_tokens
-        one = log_softmax(digital[first:])
-        other, tokens = log_softmax(self.logits[engine][first:]), tokens[first:]
-        costs = [
-            bits(logs[:-1], tokens[1:]) if tokens.size > 1 else None
-            for logs in (one, other)
-        ]
-        return {
-            "engine": engine,
-            "top1_agreement": float(top1(one, other).mean()),
-            "kl_nats": float(divergence_nats(one, other).mean()),
-            "bpc_digital": None if costs[0] is None else float(costs[0].mean()),
-            "bpc_hardware": None if costs[1] is None else float(costs[1].mean()),
-        }
+        digital = forward_with(self.model.model, self.program.tokens[None], None)[0]
+        return agreement_of(self.program, engine, digital, self.logits[engine])
+
+
+def require_own(program: Program, model: LoadedCheckpoint) -> None:
+    """Refuse a checkpoint that a program was not compiled from.
+
+    Raises:
+        RequestError: it is another one.
+    """
+    wanted = program.provenance.get("checkpoint_sha256")
+    if wanted != model.digest:
+        raise RequestError(
+            f"The program was compiled from checkpoint {str(wanted)[:8]}, this one "
+            f"is {model.digest[:8]}. Give the checkpoint it was compiled from."
+        )
+
+
+def require_whole(engine: str) -> None:
+    """Refuse an engine that does not run every target.
+
+    Raises:
+        RequestError: it cannot stand in the loop.
+    """
+    if engine not in ENGINES:
+        raise RequestError(
+            f"{engine} runs sampled targets alone, so it has no closed loop. "
+            f"Ask for levels {', '.join(ENGINES)}, or drop --closed-loop."
+        )
+
+
+def agreement_of(
+    program: Program, engine: str, digital: FloatArray, hardware: FloatArray
+) -> dict[str, Any]:
+    """How the logits of a program's tokens agree with the digital ones.
+
+    Args:
+        program: What was compiled; only tokens that it computes count.
+        engine: What was in the loop.
+        digital: Logits of the digital model, shape (T, V).
+        hardware: Logits with the engine in the loop, shape (T, V).
+    """
+    tokens = program.tokens
+    first = tokens.size - program.computed_tokens
+    one, other = log_softmax(digital[first:]), log_softmax(hardware[first:])
+    tokens = tokens[first:]
+    costs = [
+        bits(logs[:-1], tokens[1:]) if tokens.size > 1 else None
+        for logs in (one, other)
+    ]
+    return {
+        "engine": engine,
+        "top1_agreement": float(top1(one, other).mean()),
+        "kl_nats": float(divergence_nats(one, other).mean()),
+        "bpc_digital": None if costs[0] is None else float(costs[0].mean()),
+        "bpc_hardware": None if costs[1] is None else float(costs[1].mean()),
+    }
 
 
 def _renewed(known: Stage, fresh: Stage) -> Stage:

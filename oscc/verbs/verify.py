@@ -21,6 +21,7 @@ from oscc.ladder.verdict import Verdict
 from oscc.observables import Observables
 from oscc.verbs import verify_cells
 from oscc.verbs.closed_loop import ClosedLoop
+from oscc.verbs.closed_loop_locks import LockClosedLoop
 from oscc.verbs.ideal import ideal_elements
 from oscc.verbs.simulate import (
     WHOLE,
@@ -123,9 +124,10 @@ def judge_all(
     wanted = list(dict.fromkeys(listed))
     if not wanted:
         raise RequestError(f"No level was asked for; there are {', '.join(LEVELS)}.")
-    loop = None
+    loop: ClosedLoop | LockClosedLoop | None = None
     if options.model is not None:
-        loop = ClosedLoop(program, options.model, options.simulate.jobs)
+        kind = LockClosedLoop if of_cells(program) else ClosedLoop
+        loop = kind(program, options.model, options.simulate.jobs)
         run = cached(loop.run)
     results: list[LevelResult] = []
     gates: list[Convergence] = []
