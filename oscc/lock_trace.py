@@ -31,6 +31,7 @@ class LockTrace:
 
     `ratio` [H,T,T]: x = Delta / (K r J), row i and its partner j; infinite where J
     vanishes or the mask hides the pair. `factor` [H,T,T]: J. `strength` [H,T,T]: K r J.
+    `frequency` [H,T,d]: natural frequencies of the tokens, d the width of a head.
     `causal`: whether a token sees itself and earlier ones alone.
     `operations`: multiply-accumulates and other counts of the host in this block.
     """
@@ -39,6 +40,7 @@ class LockTrace:
     ratio: FloatArray
     factor: FloatArray
     strength: FloatArray
+    frequency: FloatArray
     causal: bool
     operations: Mapping[str, int]
 
@@ -176,7 +178,7 @@ def forward_with_locks(
 
 
 def _layers(config: ModelConfig, index: int, state: LockState) -> list[LockTrace]:
-    ratio, factor, strength = (np.asarray(part.numpy()) for part in state)
+    ratio, factor, strength, frequency = (np.asarray(part.numpy()) for part in state)
     operations = _layer_operations(config, ratio.shape[-1])
     return [
         LockTrace(
@@ -184,6 +186,7 @@ def _layers(config: ModelConfig, index: int, state: LockState) -> list[LockTrace
             ratio=frozen(ratio[i]),
             factor=frozen(factor[i]),
             strength=frozen(strength[i]),
+            frequency=frozen(frequency[i]),
             causal=config.mask == "causal",
             operations=operations,
         )

@@ -45,6 +45,7 @@ class Compile(_Section, frozen=True):
     unknown: Literal["error", "other"] = "error"
     lock_coupling: Positive = 0.02
     lock_margin: NotNegative = 0.05
+    lock_mode: Literal["host", "native"] = "host"
     mean_field: Literal["host", "oscillators"] = "host"
     key: str | None = None
 

@@ -61,6 +61,15 @@ _CELL_NOTE = (
 )
 
 
+_NATIVE_NOTE = (
+    "One oscillator a token and head visits its partners in rounds: the difference of "
+    "two frequencies is there without a number for it. The lock factor J, a function "
+    "of that same difference, and the strength of each pair stay the host's; where J "
+    "is not constant the host has the detuning in hand all the same. What a cell "
+    f"replaces is one square root, counted as {CELL_MACS} multiply-accumulates."
+)
+
+
 def exact_parts(parts: Mapping[str, float]) -> tuple[dict[str, float], float]:
     """Parts rounded to one grid, so that their sum is exact in any order.
 
@@ -218,7 +227,8 @@ def _notes(program: Program) -> tuple[str, ...]:
     if _decodes(program):
         out.append(_DECODE_NOTE)
     if _has_cells(program):
-        out.append(_CELL_NOTE)
+        native = any(stage.lock_mode == "native" for stage in program.stages)
+        out.append(_NATIVE_NOTE if native else _CELL_NOTE)
     bound = bound_note(program)
     if bound is not None:
         out.append(bound)

@@ -10,8 +10,10 @@ periods; with h hold, s settle, r read periods, and E0 the energy of a free peri
 
 The supply power of a cell does not depend on its capacitor (energy a period and period
 are both in proportion to it), so detuning costs nothing. There is no bank of sources
-and no reference: the two of a cell are read against each other. What a cell replaces is
-one square root: S = J sqrt(1 - x^2) of an x that the host has formed.
+and no reference: the two of a cell are read against each other. Where one oscillator a
+token visits its partners in rounds, a pair costs the same, and the rounds take their
+time one after the other. What a cell replaces is one square root: S = J sqrt(1 - x^2)
+of an x that the host has formed.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ from oscc.device.cycle_energy import energy_per_period_J
 from oscc.device.lock_cell import lock_cell, peak_current_A
 from oscc.device.piecewise import period_s
 from oscc.ir.plan import total_periods
+from oscc.ir.rounds import oscillators, rounds
 from oscc.ir.stage import Stage
 from oscc.ladder.locks import lock_ratio
 
@@ -73,12 +76,13 @@ def lock_stage_energy(
         "programming": cells * (OSCILLATORS * write + value["detuning_word_J"]),
     }
     turnaround = value["hold_periods"] + value["read_periods"]
+    turns = rounds(stage)
     return StageEnergy(
         stage=stage.name,
-        counts=PairCounts(cells, cells, cells, OSCILLATORS * cells, 0),
-        periods=periods,
-        dwells=1,
-        duration_s=(running + turnaround) * period_s(card),
+        counts=PairCounts(cells, cells, cells, oscillators(stage), 0),
+        periods=turns * periods,
+        dwells=turns,
+        duration_s=turns * (running + turnaround) * period_s(card),
         causes_J=causes,
         pair_J=float(sum(causes.values())),
     )

@@ -67,6 +67,7 @@ def command(run: Run, checkpoint: Path, text: Path | None) -> None:
         threads=run.jobs,
         lock_coupling=run.config.compile.lock_coupling,
         lock_margin=run.config.compile.lock_margin,
+        lock_mode=run.config.compile.lock_mode,
     )
     bar = run.progress()
     options = EvaluateOptions(

@@ -40,7 +40,7 @@ _STAGE_WORDS = (
 # Younger than the format: written only where they say something, so that a program
 # of before is still the same bytes.
 _LATER_ARRAYS = ("index", "source_index", "digital_coherence")
-_LATER_WORDS = {"first_token": 0, "readers": 1}
+_LATER_WORDS = {"first_token": 0, "readers": 1, "lock_mode": "host"}
 _LATER_PARTS = ("modes",)
 _EDGE_ARRAYS = ("target", "source", "harmonic", "gamma", "alpha_rad")
 _PROGRAM_WORDS = ("family", "accuracy_rad", "coupler", "deck_targets", "seed")

@@ -32,11 +32,13 @@ def _stage(stage: Stage) -> dict[str, Any]:
 def _banks(stage: Stage) -> dict[str, Any]:
     if stage.flat:
         edges = {"form": "edges", "harmonics": list(stage.harmonics)}
-        targets = {"oscillators": stage.targets}
+        targets: dict[str, Any] = {"oscillators": stage.targets}
         if stage.readout == "phase":
             targets = dict(zip(("tokens", "coordinates"), stage.grid, strict=True))
         if stage.begins:
             targets["first_token"] = stage.begins
+        if stage.lock_mode != "host":
+            targets["lock_mode"] = stage.lock_mode
         return {
             "targets": targets,
             "sources": {"oscillators": int(stage.theta_rad.size)},

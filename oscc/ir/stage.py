@@ -25,6 +25,7 @@ UPDATES = ("flow", "probe")
 MODEL_UPDATES = ("flow", "euler")
 SCHEMES = ("plain", "extrapolated", "corrected")
 READOUTS = ("phase", "coherence")
+LOCK_MODES = ("host", "native")
 MOST_SUBSTEPS = 10_000
 MOST_PERIODS = 1_000_000
 FIDELITIES = ("summed", "pairwise", "oscillators", "passive")
@@ -64,6 +65,8 @@ class Stage:
         digital_coherence: What the digital layer has for each pair cell, shape (T',).
         modes: Of collective modes, the coefficients that sources and edges follow from.
         readers: How many targets side by side read one field, for the host to know it.
+        lock_mode: Whose oscillators a pair cell is made of: its own two, detuned by
+            what the host has formed (`host`), or those of its two tokens (`native`).
 
     Raises:
         RequestError: shapes disagree, a value is not finite, a word is not known,
@@ -92,6 +95,7 @@ class Stage:
     digital_coherence: FloatArray | None = None
     modes: Modes | None = None
     readers: int = 1
+    lock_mode: str = "host"
 
     def __post_init__(self) -> None:
         where = f"stage {self.name}"
@@ -132,6 +136,9 @@ class Stage:
         require_choice("scheme", self.scheme, SCHEMES, where=where)
         require_choice("readout", self.readout, READOUTS, where=where)
         require_choice("fidelity", self.fidelity, FIDELITIES, where=where)
+        require_choice("lock_mode", self.lock_mode, LOCK_MODES, where=where)
+        if self.lock_mode != "host" and self.readout != "coherence":
+            raise RequestError(f"{where}: `lock_mode` is for pair cells.")
         require_whole("first_token", self.first_token, least=0, where=where)
         require_whole("readers", self.readers, where=where)
         require_whole("substeps", self.substeps, most=MOST_SUBSTEPS, where=where)

@@ -72,6 +72,23 @@ def decided_by_ratio(stage: Stage) -> BoolArray:
     return out
 
 
+def decided_cells(stage: Stage, rows: IntArray, locked: FloatArray) -> BoolArray:
+    """Whether each of some cells is judged, shape (M,).
+
+    By its x and by its read-out; by the read-out alone where the cell finds its x
+    itself.
+
+    Args:
+        stage: Stage of pair cells.
+        rows: Which cells, shape (M,).
+        locked: What was read of them: 1, 0, or -1 undecided, shape (M,).
+    """
+    read: BoolArray = np.asarray(locked) >= 0
+    if stage.lock_mode == "native":
+        return read
+    return np.asarray(decided_by_ratio(stage)[rows] & read)
+
+
 def rows_of(stage: Stage, seen: Observables) -> IntArray:
     """Rows of the stage that were simulated, shape (M,)."""
     name = f"{stage.name}.cells"
@@ -97,7 +114,7 @@ def compare_cells(
         rows = rows_of(stage, seen)
         ratio, _ = lock_ratio(stage)
         locked = np.asarray(seen.arrays[f"{stage.name}.locked"])
-        decided = decided_by_ratio(stage)[rows] & (locked >= 0)
+        decided = decided_cells(stage, rows, locked)
         coherence = np.asarray(seen.arrays[f"{stage.name}.coherence"])
         out.append(
             CellErrors(

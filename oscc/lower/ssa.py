@@ -8,6 +8,10 @@ dwell of P periods; the detuning alone differs. Read is the coherence, cos psi a
 end, 0 if psi ever passed pi/2; the host multiplies it by J. A token and itself always
 lock: no cell. Pairs beyond the limit in x are unlocked by the closed form, and get none
 either.
+
+Where a head has one frequency a token (`native`), every pair of different tokens has a
+cell, of the oscillators of the two tokens: Omega = (w_i - w_j)/(K r J) g gamma, signed,
+up to what the trim of the card reaches.
 """
 
 from __future__ import annotations
@@ -37,13 +41,16 @@ class LockPlan(NamedTuple):
 
     `coupling` K / omega0; `periods` P of the dwell; `limit`: largest x of a pair that
     gets a cell; `step`: that detunings are set in, in units of the lock range, 0 for
-    exact ones.
+    exact ones; `mode`: `host` or `native`, see the module; `reach`: largest |x| that
+    the trim of the card reaches, for `native`.
     """
 
     coupling: float = RATE
     periods: int = PERIODS
     limit: float = 1.05
     step: float = 0.0
+    mode: str = "host"
+    reach: float = np.inf
 
     @property
     def pull_rad(self) -> float:
@@ -90,17 +97,23 @@ def lock_stage(
         settings: Further fields of the stage, such as `fidelity`.
 
     Raises:
-        RequestError: the coupling or the limit is not above zero.
+        RequestError: the coupling or the limit is not above zero; or `native` without
+            a reach, or of a head with several frequencies a token.
     """
     require_positive("coupling", plan.coupling)
     require_positive("limit", plan.limit)
-    index = cells(layer, plan.limit)
+    if plan.mode == "native" and not np.isfinite(plan.reach):
+        raise RequestError("Lock mode `native` needs the `reach` of the card's trim.")
+    native = plan.mode == "native"
+    index = cells(layer, np.inf if native else plan.limit)
     if not len(index):
         return None
     place = tuple(index.T)
     ratio, gamma = layer.ratio[place], layer.strength[place]
-    row, zero = np.arange(len(index)), np.zeros(len(index))
     locked = ratio < 1.0
+    if native:
+        ratio, gamma = _own_frequencies(layer, index, plan)
+    row, zero = np.arange(len(index)), np.zeros(len(index))
     return Stage(
         name=layer.name,
         theta_rad=zero,
@@ -108,7 +121,7 @@ def lock_stage(
         gain_rad=plan.pull_rad / gamma,
         detuning_rad=plan.pull_rad * _set(ratio, plan.step),
         couplings=(Edges(row, row, np.ones_like(row), gamma, zero),),
-        digital_rad=np.where(locked, np.arcsin(np.minimum(ratio, 1.0)), 0.0),
+        digital_rad=np.where(locked, np.arcsin(np.clip(ratio, -1.0, 1.0)), 0.0),
         digital_coherence=layer.coherence[place],
         index=index,
         source_index=index,
@@ -117,8 +130,51 @@ def lock_stage(
         dwell_periods=plan.periods,
         readout="coherence",
         causal=layer.causal,
+        lock_mode=plan.mode,
         **settings,
     )
+
+
+def _differences(layer: LockTrace, index: IntArray) -> FloatArray:
+    """w_i - w_j of every cell, signed, shape (pairs,).
+
+    Raises:
+        RequestError: a head has more than one frequency a token.
+    """
+    width = layer.frequency.shape[-1]
+    if width != 1:
+        raise RequestError(
+            f"{layer.name}: lock mode `native` needs one natural frequency a token and "
+            f"head, but a head has {width} dimensions. Leave it out, or train with as "
+            "many heads as coordinates."
+        )
+    head, token, partner = index.T
+    own = layer.frequency[..., 0]
+    return np.asarray(own[head, token] - own[head, partner])
+
+
+def _own_frequencies(
+    layer: LockTrace, index: IntArray, plan: LockPlan
+) -> tuple[FloatArray, FloatArray]:
+    """Signed x and strength of cells of the tokens' own oscillators, (pairs,) each.
+
+    A pair beyond the reach of the trim is set to it, as it slips all the same: to that
+    x belongs the strength |Delta|/reach.
+    """
+    delta = _differences(layer, index)
+    strength = layer.strength[tuple(index.T)]
+    far = np.abs(delta) > plan.reach * strength
+    strength = np.where(far, np.abs(delta) / plan.reach, strength)
+    return np.where(far, np.copysign(plan.reach, delta), delta / strength), strength
+
+
+def beyond_reach(layer: LockTrace, plan: LockPlan, first: int = 0) -> int:
+    """Pairs of the tokens from the first on that are detuned beyond the trim."""
+    index = cells(layer, np.inf)
+    index = index[index[:, 1] >= first]
+    strength = layer.strength[tuple(index.T)]
+    far = np.abs(_differences(layer, index)) > plan.reach * strength
+    return int(np.count_nonzero(far))
 
 
 def _set(ratio: FloatArray, step: float) -> FloatArray:
@@ -224,6 +280,15 @@ def _decode_note(last: int) -> str:
 def _note(layer: LockTrace, plan: LockPlan, first: int = 0) -> str:
     """How many pairs get a cell, of the tokens from the first on."""
     every = int(np.count_nonzero(visible(layer)[:, first:]))
+    if plan.mode == "native":
+        far = beyond_reach(layer, plan, first)
+        return (
+            f"{layer.name}: each of {every} pairs of different tokens gets a cell, "
+            "of the tokens' own oscillators, detuned by the difference of their "
+            "frequencies against the pair's strength K r J, which the host sets; "
+            f"{far} are detuned by more than {plan.reach:.3g} lock ranges, what the "
+            "trim reaches, and are set to that."
+        )
     far = proved_unlocked(layer, plan.limit, first)
     return (
         f"{layer.name}: {every - far} of {every} pairs of different tokens get a cell; "

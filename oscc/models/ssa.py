@@ -42,12 +42,14 @@ class LockState(NamedTuple):
     """What decides which pairs of a block lock, (B,H,T,T) each.
 
     `ratio` x = Delta / (K r J), infinite where J vanishes or the mask hides the pair;
-    `factor` J and `strength` K r J, 0 where the mask hides it.
+    `factor` J and `strength` K r J, 0 where the mask hides it. `frequency`: natural
+    frequencies of the tokens, (B,H,T,d).
     """
 
     ratio: torch.Tensor
     factor: torch.Tensor
     strength: torch.Tensor
+    frequency: torch.Tensor
 
 
 LockStep = Callable[[int, LockState], torch.Tensor]
@@ -190,7 +192,7 @@ class SsaAttention(nn.Module):
             factor, strength = factor.tril(), strength.tril()
             hidden = torch.ones_like(ratio, dtype=torch.bool).triu(1)
             ratio = ratio.masked_fill(hidden, torch.inf)
-        return LockState(ratio, factor, strength)
+        return LockState(ratio, factor, strength, self.frequencies(x))
 
     def forward(
         self, x: torch.Tensor, coherence: torch.Tensor | None = None

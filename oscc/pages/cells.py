@@ -12,8 +12,9 @@ from oscc.arrays import BoolArray, FloatArray, IntArray
 from oscc.device import Card
 from oscc.device.lock_cell import lock_cell, lock_rate
 from oscc.ir.program import Program
+from oscc.ir.rounds import rounds
 from oscc.ir.stage import Stage
-from oscc.ladder.locks import decided_by_ratio, lock_ratio, rows_of
+from oscc.ladder.locks import decided_by_ratio, decided_cells, lock_ratio, rows_of
 from oscc.observables import Observables
 from oscc.pages import tables
 from oscc.pages.cell_trace import CellTrace, cell_trace
@@ -99,7 +100,8 @@ def what_locks(stage: Stage, seen: Observables | None) -> IntArray:
     decided = decided_by_ratio(stage)
     if seen is not None and stage.name in seen.stages:
         read = np.asarray(seen.arrays[f"{stage.name}.locked"])
-        locked, decided = read > 0, decided & (read >= 0)
+        every = np.arange(stage.targets)
+        locked, decided = read > 0, decided_cells(stage, every, read)
     return np.where(decided, np.where(locked, LOCKS, SLIPS), OPEN)
 
 
@@ -172,8 +174,13 @@ def stage_table(program: Program, seen: Mapping[str, Observables]) -> tables.Tab
 def program_facts(program: Program) -> tuple[tuple[str, str], ...]:
     """As `tables.program_facts`, without what only phases have."""
     phases_alone = {"trained update", "hardware update", "coupler", "accuracy asked"}
-    facts = tables.program_facts(program)
-    return tuple(fact for fact in facts if fact[0] not in phases_alone)
+    facts = [f for f in tables.program_facts(program) if f[0] not in phases_alone]
+    turns = max(rounds(stage) for stage in program.stages)
+    own = {
+        "host": "two a cell, detuned as the host says",
+        "native": f"one a token and head, {turns} rounds of the dwell",
+    }
+    return (*facts, ("oscillators", own[program.stages[0].lock_mode]))
 
 
 def key_figures(verdict: Mapping[str, Any] | None) -> list[tuple[str, str, str]]:

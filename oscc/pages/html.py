@@ -11,6 +11,7 @@ import numpy as np
 
 from oscc.device import Card, card_from_mapping
 from oscc.ir.program import Program
+from oscc.ir.rounds import oscillators
 from oscc.ir.stage import Stage
 from oscc.ir.views import coupled_pairs
 from oscc.observables import Observables
@@ -127,8 +128,10 @@ def key_figures(parts: ReportParts) -> list[tuple[str, str, str]]:
     """Figures for the top of the page: name, value, what it means."""
     program = parts.program
     pairs = sum(coupled_pairs(stage) for stage in program.stages)
-    oscillators = sum(s.targets + int(s.theta_rad.size) for s in program.stages)
     of_cells = cells.of_cells(program)
+    count = sum(_oscillators(stage) for stage in program.stages)
+    native = of_cells and program.stages[0].lock_mode == "native"
+    each = "one a token and head" if native else "two a cell"
     out = [
         (
             "pair cells" if of_cells else "coupled pairs",
@@ -137,8 +140,8 @@ def key_figures(parts: ReportParts) -> list[tuple[str, str, str]]:
         ),
         (
             "oscillators",
-            grouped(oscillators),
-            "two a cell" if of_cells else "targets and sources",
+            grouped(count),
+            each if of_cells else "targets and sources",
         ),
     ]
     level = _level(parts.verdict, "circuit")
@@ -161,6 +164,12 @@ def key_figures(parts: ReportParts) -> list[tuple[str, str, str]]:
         delta = tables.number(parts.evaluate["delta_bpc"], 2)
         out.append(("bits per character", value, f"{delta} to digital"))
     return out
+
+
+def _oscillators(stage: Stage) -> int:
+    if stage.readout == "coherence":
+        return oscillators(stage)
+    return stage.targets + int(stage.theta_rad.size)
 
 
 def _stages(count: int) -> str:

@@ -13,11 +13,11 @@ import numpy as np
 
 from oscc.arrays import FloatArray
 from oscc.device.card_file import card_from_mapping
-from oscc.device.lock_cell import lock_rate
+from oscc.device.lock_cell import largest_ratio, lock_rate
 from oscc.ir.lock import SLIPPING, UNDECIDED
 from oscc.ir.program import Program
 from oscc.ir.stage import Stage
-from oscc.ladder.locks import decided_by_ratio, lock_ratio
+from oscc.ladder.locks import decided_cells, lock_ratio
 from oscc.lock_trace import LockTrace, forward_with_locks
 from oscc.lower.ssa import LockPlan, coherence_of_pairs, lock_stage
 from oscc.observables import Observables
@@ -26,6 +26,7 @@ from oscc.verbs.stage_run import run_cells
 
 if TYPE_CHECKING:
     from oscc.checkpoint import LoadedCheckpoint
+    from oscc.device.card import Card
 
 
 @dataclass(slots=True, eq=False)
@@ -84,16 +85,18 @@ class LockClosedLoop:
         self, known: Stage, layer: LockTrace, engine: str
     ) -> tuple[FloatArray, FloatArray]:
         """Coherence of every pair, and whether it locked, shape (H, T, T) each."""
-        fresh = lock_stage(layer, _plan(known))
+        card = card_from_mapping(self.program.device, "the program's device card")
+        fresh = lock_stage(layer, _plan(known, card))
         if fresh is None or fresh.index is None:
             none = np.zeros((0, 3), dtype=np.int64)
             coherence = coherence_of_pairs(layer, none, np.zeros(0))
             locked = np.full_like(coherence, SLIPPING)
         else:
-            card = card_from_mapping(self.program.device, "the program's device card")
             found = run_cells(fresh, engine, card, threads=self.threads)
             coherence = coherence_of_pairs(layer, fresh.index, found.coherence)
-            read = np.where(decided_by_ratio(fresh), found.locked, UNDECIDED)
+            every = np.arange(fresh.targets)
+            decided = decided_cells(fresh, every, found.locked)
+            read = np.where(decided, found.locked, UNDECIDED)
             locked = coherence_of_pairs(layer, fresh.index, read)
         # tokens that the program does not compute were computed before
         coherence[:, : known.begins] = layer.coherence[:, : known.begins]
@@ -106,11 +109,15 @@ class LockClosedLoop:
         return agreement_of(self.program, engine, digital, self.logits[engine])
 
 
-def _plan(stage: Stage) -> LockPlan:
+def _plan(stage: Stage, card: Card) -> LockPlan:
     """Coupling and dwell of a stage; every pair up to its largest x gets a cell."""
     ratio, pull = lock_ratio(stage)
+    native = stage.lock_mode == "native"
+    coupling = lock_rate(pull, stage.dwell_periods)
     return LockPlan(
-        coupling=lock_rate(pull, stage.dwell_periods),
+        coupling=coupling,
         periods=stage.dwell_periods,
         limit=max(LockPlan().limit, float(ratio.max())),
+        mode=stage.lock_mode,
+        reach=largest_ratio(card, coupling) if native else np.inf,
     )

@@ -5,21 +5,23 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from oscc.checks import require_whole
 from oscc.errors import RequestError
 from oscc.ir.program import Program
 from oscc.seeds import stream
+from oscc.verbs.compile_cells import (
+    LOCK_FAMILIES,
+    lowered_locks,
+    require_lock_mode,
+    rounds_notes,
+)
 from oscc.verbs.simulate_cells import of_cells, write_cells
 
 if TYPE_CHECKING:
     from oscc.checkpoint import LoadedCheckpoint
     from oscc.device.card import Card
-    from oscc.lower.ssa import LockPlan
-
-LOCK_FAMILIES = ("ssa",)
-"""Families whose layers lock pairs of oscillators."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,8 @@ class CompileRequest:
         lock_coupling: K / omega0 of pair cells, for families that lock.
         lock_margin: Pairs up to this far beyond their lock range, in units of it, get
             a cell; the others are unlocked by the closed form.
+        lock_mode: `host`, which forms the detuning of a cell; or `native`: one
+            oscillator a token and head, whose own frequencies differ.
     """
 
     device: str | None = None
@@ -68,6 +72,7 @@ class CompileRequest:
     threads: int = 1
     lock_coupling: float = 0.02
     lock_margin: float = 0.05
+    lock_mode: str = "host"
 
 
 def compile(
@@ -110,6 +115,7 @@ def build_program(
 
     require_supported(request)
     require_mean_field(model.config.family, request.mean_field)
+    require_lock_mode(model.config, request.lock_mode)
     card = load_card(request.device or default_device(model.config.family))
     tokens, device = input_tokens(model, text, request), card_to_mapping(card)
     settings: dict[str, Any] = {
@@ -122,7 +128,7 @@ def build_program(
         "provenance": _provenance(model, text, request),
     }
     if model.config.family in LOCK_FAMILIES:
-        program = _lowered_locks(model, tokens, device, request, settings)
+        program = lowered_locks(model, tokens, device, request, settings)
     else:
         from oscc.lower import lower
         from oscc.trace import trace
@@ -131,45 +137,6 @@ def build_program(
         settings |= {"update": request.update, "mean_field": request.mean_field}
         program = lower(traced, device, **settings)
     return _labelled(passes.run(program, pass_options(card, request)))
-
-
-def _lowered_locks(
-    model: LoadedCheckpoint,
-    tokens: Any,
-    device: Mapping[str, Any],
-    request: CompileRequest,
-    settings: Mapping[str, Any],
-) -> Program:
-    from oscc.lock_trace import trace_locks
-    from oscc.lower.ssa import lower_locks
-
-    for name in ("update", "substeps"):
-        if getattr(request, name) is not None:
-            raise RequestError(
-                f"`{name}` is for phases that are read; the cells of family "
-                f"`{model.config.family}` lock or slip in one dwell. Leave it out."
-            )
-    if request.scheme not in ("auto", "plain"):
-        raise RequestError(
-            f"Scheme `{request.scheme}` is for phases that are read; cells run `plain`."
-        )
-    if request.fidelity == "summed":
-        raise RequestError(
-            "Fidelity `summed` is for sums of pairs; a cell is one pair of "
-            "oscillators. Leave it out."
-        )
-    plan = lock_plan(request)
-    settings = {**settings, "fidelity": "oscillators"}
-    traced = trace_locks(cast("Any", model.model), tokens, mode=request.mode)
-    return lower_locks(traced, device, plan=plan, **settings)
-
-
-def lock_plan(request: CompileRequest) -> LockPlan:
-    """Coupling, dwell and limit of the cells of a request."""
-    from oscc.lower.ssa import LockPlan
-
-    periods = request.periods or LockPlan().periods
-    return LockPlan(request.lock_coupling, periods, 1.0 + request.lock_margin)
 
 
 def default_device(family: str) -> str:
@@ -183,7 +150,12 @@ def default_device(family: str) -> str:
 
 
 def _labelled(program: Program) -> Program:
-    """The program, with a note where the host assists and no deck can be written."""
+    """The program, with a note where the host assists and no deck can be written.
+
+    Of tokens that visit each other, how long all rounds take.
+    """
+    notes = tuple(rounds_notes(program))
+    program = program.replace(notes=(*program.notes, *notes)) if notes else program
     if all(stage.scheme != "corrected" for stage in program.stages):
         return program
     note = (

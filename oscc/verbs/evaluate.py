@@ -23,12 +23,8 @@ from oscc.ladder.agreement import bits as bits_of
 from oscc.ladder.agreement import divergence_nats, log_softmax, top1
 from oscc.ladder.levels import SLIP_RAD
 from oscc.passes.options import PassOptions, Scheme
-from oscc.verbs.compile import (
-    LOCK_FAMILIES,
-    CompileRequest,
-    default_device,
-    pass_options,
-)
+from oscc.verbs.compile import CompileRequest, default_device, pass_options
+from oscc.verbs.compile_cells import LOCK_FAMILIES, require_lock_mode
 from oscc.verbs.evaluate_locks import LockLoop
 from oscc.verbs.held_out import CALIBRATION_WINDOWS, symbols_of
 from oscc.verbs.stage_run import read_drive, run_stage
@@ -136,9 +132,8 @@ def _prepared(
     training, held_out, corpus = symbols_of(
         model, text, options.tokens, options.request.unknown
     )
-    loop: _Loop | LockLoop = _Loop(model, engine, options)
-    if model.config.family in LOCK_FAMILIES:
-        loop = LockLoop(model, engine, options)
+    kind = LockLoop if model.config.family in LOCK_FAMILIES else _Loop
+    loop: _Loop | LockLoop = kind(model, engine, options)
     if engine == "circuit":
         calibration = [window for group in training for window in group]
         loop.choose_schemes(calibration[:CALIBRATION_WINDOWS])
@@ -155,6 +150,7 @@ class _Loop:
         from oscc.lower.program import require_mean_field
 
         require_mean_field(model.config.family, options.request.mean_field)
+        require_lock_mode(model.config, options.request.lock_mode)
         self.model = model
         self.engine = engine
         self.options = options

@@ -13,11 +13,12 @@ from oscc.arrays import BoolArray, FloatArray, IntArray
 from oscc.corpus import Symbols
 from oscc.device.card import Card
 from oscc.device.card_file import load_card
-from oscc.ladder.locks import decided_by_ratio
+from oscc.ladder.locks import decided_cells, lock_ratio
 from oscc.lock_trace import LockTrace, forward_with_locks, trace_locks
-from oscc.lower.ssa import LockPlan, cells, coherence_of_pairs, lock_stage
+from oscc.lower.ssa import LockPlan, coherence_of_pairs, lock_stage
 from oscc.passes.locks import shortest_dwell
-from oscc.verbs.compile import default_device, lock_plan
+from oscc.verbs.compile import default_device
+from oscc.verbs.compile_cells import lock_plan, require_lock_mode
 from oscc.verbs.stage_run import run_cells
 
 if TYPE_CHECKING:
@@ -54,7 +55,9 @@ class LockLoop:
         self.model, self.engine, self.options = model, engine, options
         card = request.device or default_device(model.config.family)
         self.card: Card = load_card(card)
-        self.plan: LockPlan = lock_plan(request)._replace(step=options.lock_step)
+        require_lock_mode(model.config, request.lock_mode)
+        plan = lock_plan(request, self.card)
+        self.plan: LockPlan = plan._replace(step=options.lock_step)
         self.tallies: dict[int, CellTally] = {}
 
     @property
@@ -70,10 +73,11 @@ class LockLoop:
         model = cast("Any", self.model.model)
         for window in training:
             for number, layer in enumerate(trace_locks(model, window[:-1]).layers):
-                place = tuple(cells(layer, self.plan.limit).T)
-                ratios.setdefault(number, []).append(layer.ratio[place])
+                stage = lock_stage(layer, self.plan)
+                if stage is not None:
+                    ratios.setdefault(number, []).append(lock_ratio(stage)[0])
         joined = [np.concatenate(parts) for parts in ratios.values()]
-        periods = shortest_dwell([r for r in joined if r.size], self.plan.coupling)
+        periods = shortest_dwell(joined, self.plan.coupling)
         self.plan = self.plan._replace(periods=periods)
 
     def forward(self, tokens: IntArray, column: str) -> FloatArray:
@@ -97,7 +101,8 @@ class LockLoop:
         )
         if engine == self.engine:
             assert stage.digital_coherence is not None
-            decided = decided_by_ratio(stage) & (found.locked >= 0)
+            every = np.arange(stage.targets)
+            decided = decided_cells(stage, every, found.locked)
             flipped = (found.locked > 0) != (stage.digital_coherence > 0)
             error = found.coherence - stage.digital_coherence
             tally = self.tallies.setdefault(number, CellTally())

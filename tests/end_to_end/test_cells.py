@@ -153,3 +153,29 @@ def test_the_settings_of_cells_by_the_command_line(tmp_path: Path) -> None:
     for entry in inspect(out)["cells"]:
         assert entry["coupling"] == pytest.approx(0.025)
         assert 1.05 < entry["largest_ratio"] <= 1.3
+
+
+def test_native_oscillators_by_the_command_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from oscc.testing.locks import write_lock_checkpoint
+
+    native = ("--set", "compile.lock_mode=native")
+    words = ("compile", CHECKPOINT, *TEXT, *native, "-o", tmp_path / "no")
+    assert run(*words) == 2
+    assert "one natural frequency a token and head" in capsys.readouterr().err
+    checkpoint = tmp_path / "ssa.safetensors"
+    write_lock_checkpoint(checkpoint, heads=8, arm="published", layers=1)
+    build = tmp_path / "build"
+    assert run("compile", checkpoint, *TEXT, *native, "-o", build) == 0
+    assert "visit each other in 9 rounds of 100 periods" in capsys.readouterr().out
+    assert run("verify", build, "-q") == 0
+    assert run("energy", build, "-q") == 0
+    assert run("report", build, "-q") == 0
+    page = (build / "report.html").read_text(encoding="utf-8")
+    assert "one a token and head, 9 rounds of the dwell" in page
+    assert run("inspect", build, "--pair", "0,5,2") == 0
+    entry = read(build / "energy.json")["stages"][0]
+    assert (entry["pairs"], entry["targets"], entry["dwells"]) == (8 * 45, 80, 9)
+    checkpoint_words = ("--checkpoint", checkpoint)
+    assert run("verify", build, "--closed-loop", *checkpoint_words, "-q") == 0

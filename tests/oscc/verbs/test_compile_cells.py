@@ -12,7 +12,8 @@ from oscc.errors import RequestError
 from oscc.ir.codec import decode, encode
 from oscc.ladder.locks import lock_ratio
 from oscc.testing.locks import lock_checkpoint, write_lock_checkpoint
-from oscc.verbs.compile import LOCK_FAMILIES, default_device
+from oscc.verbs.compile import default_device
+from oscc.verbs.compile_cells import LOCK_FAMILIES
 
 TEXT = "import os\nx = 1"
 
