@@ -59,7 +59,12 @@ _DEVICE, _ACCURACY = {"group": "Device"}, {"group": "Accuracy"}
 )
 @shared.DEVICE
 @setting("--coupler", "compile.coupler", **_DEVICE, text="Kind of coupler.")
-@setting("--fidelity", "compile.fidelity", **_DEVICE, text="What a deck holds.")
+@setting(
+    "--fidelity",
+    "compile.fidelity",
+    **_DEVICE,
+    text="What a deck holds; one of pair cells always holds real oscillators.",
+)
 @shared.UPDATE
 @shared.MEAN_FIELD
 @setting("--scheme", "compile.scheme", **_ACCURACY, text="How dwells are combined.")
@@ -68,19 +73,20 @@ _DEVICE, _ACCURACY = {"group": "Device"}, {"group": "Accuracy"}
     "--periods",
     "compile.periods",
     **_ACCURACY,
-    text="Oscillator periods P of the short dwell, instead of an accuracy.",
+    text="Oscillator periods P of the short dwell, instead of an accuracy; of pair "
+    "cells of the one dwell.",
 )
 @setting(
     "--accuracy-mrad",
     "compile.accuracy_mrad",
     **_ACCURACY,
-    text="Wanted rms phase error of a stage.",
+    text="Wanted rms phase error of a stage; pair cells are judged in their coherence.",
 )
 @setting(
     "--deck-targets",
     "compile.deck_targets",
     group="Run",
-    text="Targets a layer whose decks are written.",
+    text="Targets, or pair cells, of a layer whose decks are written.",
 )
 def command(
     run: Run, checkpoint: Path, text: str | None, text_file: Path | None

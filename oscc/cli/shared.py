@@ -35,5 +35,6 @@ TARGETS = setting(
     "--targets",
     "simulate.targets",
     group="Input",
-    text="Targets of a simulator: a number, all, or TOKEN,COORDINATE;...",
+    text="Targets of a simulator: a number, all, or TOKEN,COORDINATE;...; of pair "
+    "cells HEAD,TOKEN,PARTNER;....",
 )

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from oscc.errors import RequestError
-from oscc.lower.program import require_lowering
+from oscc.lower.program import LOCK_FAMILIES, require_lowering
 
 if TYPE_CHECKING:
     from oscc.models.config import ModelConfig
@@ -57,6 +57,8 @@ def refusal(config: ModelConfig) -> str:
         >>> refusal(ModelConfig("fsn"))
         ''
     """
+    if config.family in LOCK_FAMILIES:
+        return ""
     try:
         require_lowering(config.family, config.values)
     except RequestError as error:

@@ -27,6 +27,9 @@ LOWERINGS = {
     "fsn-mf": "oscc.lower.fsn:couplings",
 }
 
+LOCK_FAMILIES = ("ssa",)
+"""Families whose layers lock pairs of oscillators; `oscc.lower.ssa` lowers them."""
+
 MATCHING = {"flow": "flow", "euler": "probe"}
 """What the hardware runs for what a layer was trained with."""
 
@@ -41,7 +44,7 @@ Lowering = Callable[["LayerTrace", str], tuple[Coupling, ...]]
 
 
 def require_lowering(family: str, values: str = "phases") -> None:
-    """Refuse what has no lowering.
+    """Refuse what has no lowering to targets that are read as phases.
 
     Args:
         family: Model family.
@@ -53,10 +56,14 @@ def require_lowering(family: str, values: str = "phases") -> None:
     Example:
         >>> require_lowering("fsn")
     """
-    if family not in LOWERINGS:
+    if family in LOCK_FAMILIES:
         raise RequestError(
-            f"Family `{family}` cannot be lowered yet; {', '.join(LOWERINGS)} can."
+            f"Family `{family}` locks pairs and has no phases to trace; its pairs are "
+            "those of oscc.lock_trace."
         )
+    if family not in LOWERINGS:
+        known = ", ".join((*LOWERINGS, *LOCK_FAMILIES))
+        raise RequestError(f"Family `{family}` cannot be lowered yet; {known} can.")
     if values != "phases":
         raise RequestError(
             "A model with learned values cannot be lowered: what it sums are not "

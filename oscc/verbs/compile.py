@@ -10,13 +10,9 @@ from typing import TYPE_CHECKING, Any
 from oscc.checks import require_whole
 from oscc.errors import RequestError
 from oscc.ir.program import Program
+from oscc.lower.program import LOCK_FAMILIES
 from oscc.seeds import stream
-from oscc.verbs.compile_cells import (
-    LOCK_FAMILIES,
-    lowered_locks,
-    require_lock_mode,
-    rounds_notes,
-)
+from oscc.verbs.compile_cells import lowered_locks, require_lock_mode, rounds_notes
 from oscc.verbs.simulate_cells import of_cells, write_cells
 
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ from oscc.checks import require_choice
 from oscc.errors import RequestError
 from oscc.ir.program import Program
 from oscc.ir.stage import LOCK_MODES
+from oscc.lower.program import LOCK_FAMILIES
 
 if TYPE_CHECKING:
     from oscc.checkpoint import LoadedCheckpoint
@@ -16,9 +17,6 @@ if TYPE_CHECKING:
     from oscc.lower.ssa import LockPlan
     from oscc.models.config import ModelConfig
     from oscc.verbs.compile import CompileRequest
-
-LOCK_FAMILIES = ("ssa",)
-"""Families whose layers lock pairs of oscillators."""
 
 
 def lowered_locks(

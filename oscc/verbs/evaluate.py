@@ -22,9 +22,10 @@ from oscc.ir.stage import Stage
 from oscc.ladder.agreement import bits as bits_of
 from oscc.ladder.agreement import divergence_nats, log_softmax, top1
 from oscc.ladder.levels import SLIP_RAD
+from oscc.lower.program import LOCK_FAMILIES
 from oscc.passes.options import PassOptions, Scheme
 from oscc.verbs.compile import CompileRequest, default_device, pass_options
-from oscc.verbs.compile_cells import LOCK_FAMILIES, require_lock_mode
+from oscc.verbs.compile_cells import require_lock_mode
 from oscc.verbs.evaluate_locks import LockLoop
 from oscc.verbs.held_out import CALIBRATION_WINDOWS, symbols_of
 from oscc.verbs.stage_run import read_drive, run_stage

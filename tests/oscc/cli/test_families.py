@@ -21,7 +21,7 @@ def test_a_family_without_lowering_is_refused_in_one_sentence(
     assert found.status == 2
     assert found.err.strip() == (
         f"oscc compile: Family `{name}` cannot be lowered yet; "
-        "kuramoto, fsn, fsn-no-phase, fsn-mf can."
+        "kuramoto, fsn, fsn-no-phase, fsn-mf, ssa can."
     )
     assert not out.exists()
     sound = call("doctor", checkpoint)

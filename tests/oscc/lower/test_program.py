@@ -147,12 +147,16 @@ def test_no_layer_at_all_is_refused() -> None:
 
 
 def test_a_family_without_lowering_is_refused() -> None:
-    found = replace(trace(tiny_model(), [1]), family="ssa")
+    found = replace(trace(tiny_model(), [1]), family="transformer")
     with pytest.raises(RequestError) as caught:
         lower(found, CARD)
     assert str(caught.value) == (
-        "Family `ssa` cannot be lowered yet; kuramoto, fsn, fsn-no-phase, fsn-mf can."
+        "Family `transformer` cannot be lowered yet; "
+        "kuramoto, fsn, fsn-no-phase, fsn-mf, ssa can."
     )
+    locks = replace(trace(tiny_model(), [1]), family="ssa")
+    with pytest.raises(RequestError, match="locks pairs and has no phases to trace"):
+        lower(locks, CARD)
 
 
 def test_an_unknown_training_update_is_refused() -> None:

@@ -11,9 +11,9 @@ import oscc
 from oscc.errors import RequestError
 from oscc.ir.codec import decode, encode
 from oscc.ladder.locks import lock_ratio
+from oscc.lower.program import LOCK_FAMILIES
 from oscc.testing.locks import lock_checkpoint, write_lock_checkpoint
 from oscc.verbs.compile import default_device
-from oscc.verbs.compile_cells import LOCK_FAMILIES
 
 TEXT = "import os\nx = 1"
 
