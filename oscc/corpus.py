@@ -325,6 +325,14 @@ def _beyond(text: str) -> int:
     return int((ASCII.encode(text, unknown="other") == 0).sum())
 
 
+def _share_beyond(content: Symbols) -> float:
+    """Share of the characters that ASCII lacks, from UTF-8 bytes, without decoding."""
+    counts = np.bincount(content, minlength=256)
+    known = counts[9] + counts[10] + counts[32:127].sum()
+    first = counts[:128].sum() + counts[0xC0:].sum()  # bytes that begin a character
+    return float(1 - known / max(1, first))
+
+
 def _symbols(file: _File, vocabulary: Vocabulary) -> Symbols:
     if vocabulary == BYTES:
         return np.frombuffer(file.content, np.uint8)
@@ -339,6 +347,7 @@ def _byte_corpus(path: Path) -> Corpus:
     symbols: Symbols = np.frombuffer(content, np.uint8)
     digest = hashlib.sha256(content).hexdigest()
     corpus = Corpus(path.name, digest, 1, BYTES, symbols, symbols[:0])
+    corpus = replace(corpus, not_ascii=_share_beyond(symbols))
     if len(content) != sum(_BYTE_SPLIT):
         return _tail_split(corpus)
     first, second, _ = _BYTE_SPLIT

@@ -50,9 +50,7 @@ def bits(study: Study) -> str:
     rows = [
         [
             f"`{name}`",
-            f"{next(iter(study.runs[name].values()))['parameters']:,}".replace(
-                ",", " "
-            ),
+            _numbers(study, name),
             str(len(study.runs[name])),
             spread(study.values(name, validation)),
             "" if name == BASE else _above(study, name, validation),
@@ -145,13 +143,19 @@ def ablations(study: Study) -> str:
         [
             text,
             f"`{base}`",
+            _numbers(study, name),
             str(len(study.differences(name, base, validation))),
             spread(study.differences(name, base, validation), signed=True),
         ]
         for name, base, text in ABLATIONS
         if name in study.runs and base in study.runs
     ]
-    return table(("change", "against", "seeds", "bits per character"), rows)
+    return table(("change", "against", "numbers", "seeds", "bits per character"), rows)
+
+
+def _numbers(study: Study, name: str) -> str:
+    count = next(iter(study.runs[name].values()))["parameters"]
+    return f"{count:,}".replace(",", " ")
 
 
 def noise(study: Study) -> str:

@@ -99,7 +99,8 @@ def judge(values: Sequence[float], sign: int, *, digits: int = 3) -> Judged:
         >>> judge([0.10, -0.11, 0.12], 1).verdict
         'undecided'
     """
-    figures = f"{spread(values, digits, signed=True)}, {len(values)} seeds"
+    seeds = "1 seed" if len(values) == 1 else f"{len(values)} seeds"
+    figures = f"{spread(values, digits, signed=True)}, {seeds}"
     if len(values) < FEWEST:
         return Judged("undecided", f"{figures} (too few)")
     width = np.std(values, ddof=1) / np.sqrt(len(values))
@@ -122,6 +123,9 @@ def together(parts: Sequence[Judged]) -> str:
     if len(kinds) == 1:
         return kinds.pop()
     good = sum(part.verdict == "reproduced" for part in parts)
+    bad = sum(part.verdict == "not reproduced" for part in parts)
+    if bad and not good:
+        return f"not reproduced in {bad} of {len(parts)}, the rest undecided"
     return f"in part: {good} of {len(parts)} reproduced"
 
 

@@ -62,18 +62,18 @@ def _coupling(layer: dict[str, Any]) -> None:
     say(
         f"layer {layer['layer']}: H = sum of gamma sin(n delta + alpha); drift "
         f"{_range(layer['drift_rad'])} rad a token, sharpness "
-        f"{_range(layer['sharpness'])}, gates {_span(gates['query'])} (query) and "
-        f"{_span(gates['key'])} (key)"
+        f"{_range(layer['sharpness'])}; 5 to 95 % of the gates "
+        f"{_span(gates['query'])} (query) and {_span(gates['key'])} (key)"
     )
     below = f"{100 * gain['negative_share']:.0f} % below zero"
     say(
-        f"  on the sample: gain {_span(gain)} rad, {below}; "
+        f"  5 to 95 % on the sample: gain {_span(gain)} rad, {below}; "
         f"drive {_span(layer['drive_rad'])} rad"
     )
     if "modes" in layer:
         modes = layer["modes"]
         say(
-            f"  modes: |c| {_span(modes['into_modulus'])}, |d| "
+            f"  5 to 95 % of the modes: |c| {_span(modes['into_modulus'])}, |d| "
             f"{_span(modes['out_modulus'])}, |pin| {_span(modes['pin_modulus'])}, "
             f"drive {_span(modes['drive_rad'])} rad"
         )

@@ -132,7 +132,8 @@ def _show(content: dict[str, Any], path: Path) -> None:
                 tokens,
             )
         )
-    columns = ("engine", "bits per character", "Δ digital", "tokens")
+    unit = content.get("unit", "character")
+    columns = ("engine", f"bits per {unit}", "Δ digital", "tokens")
     table(columns, rows, right=(1, 2, 3))
     error = content["delta_se"]
     spread = "one window, no error estimate" if error is None else f"± {error:.4f}"

@@ -11,6 +11,7 @@ from oscc.models.disturbance import Disturbance
 _POSITIVE = ("learning_rate", "final_share", "clip", "skip_norm")
 _WHOLE = ("steps", "batch", "skip_limit", "save_every")
 _MOST = 1_000_000_000
+_LARGEST_BATCH = 65_536  # windows; more is a slip of the hand, and needs 1 TB
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,7 @@ class TrainingConfig:
     def __post_init__(self) -> None:
         for name in _WHOLE:
             require_whole(name, getattr(self, name), most=_MOST)
+        require_whole("batch", self.batch, most=_LARGEST_BATCH)
         require_whole("warm_up", self.warm_up, least=0, most=_MOST)
         for name in _POSITIVE:
             require_positive(name, getattr(self, name))

@@ -301,6 +301,13 @@ def test_bytes_take_any_text_as_its_utf8(tmp_path):
         read_symbols(tmp_path / "latin", ASCII)
 
 
+def test_bytes_say_how_much_is_not_ascii(tmp_path):
+    text = "é" * 25 + "a\n" * 35 + "\r" + "€" * 4
+    (tmp_path / "t").write_bytes(text.encode() * 40)
+    found = text_corpus(tmp_path / "t", "bytes")
+    assert found.not_ascii == pytest.approx(30 / 100)
+
+
 def test_what_is_cut_off_is_not_looked_at():
     assert ASCII.encode("ab\u4e00", limit=2).tolist() == ASCII.encode("ab").tolist()
 
