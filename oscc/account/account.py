@@ -125,8 +125,7 @@ def account(
     card = card_from_mapping(program.device)
     fidelities = {stage.fidelity for stage in program.stages}
     kinds = {"cells"} if _has_cells(program) else fidelities
-    banks = _decodes(program) and not _has_cells(program)
-    known = assumptions(card, kinds, overrides, decoding=banks)
+    known = assumptions(card, kinds, overrides, decoding=_holds_bank(program))
     stages = [stage_energy(stage, card, known) for stage in program.stages]
     host = host_work(program, known)
     causes, total = exact_parts(_causes(stages, host))
@@ -176,6 +175,11 @@ def _has_cells(program: Program) -> bool:
 def _decodes(program: Program) -> bool:
     """Whether earlier tokens are sources alone."""
     return any(stage.begins for stage in program.stages)
+
+
+def _holds_bank(program: Program) -> bool:
+    """Whether a bank of sources is held for a new token; cells have none."""
+    return _decodes(program) and not _has_cells(program)
 
 
 def _causes(stages: list[StageEnergy], host: tuple[HostWork, ...]) -> dict[str, float]:
