@@ -54,6 +54,12 @@ _DECODE_NOTE = (
 )
 
 
+_DECODE_CELLS_NOTE = (
+    "Decode: all figures are for one generated token: the cells of its own pairs, "
+    "whose oscillators are written, run and read anew."
+)
+
+
 _CELL_NOTE = (
     "A pair cell finds sqrt(1 - x^2) of an x that the host has formed from distance, "
     "lock factor and order parameter: what it replaces is one square root, counted as "
@@ -119,7 +125,7 @@ def account(
     card = card_from_mapping(program.device)
     fidelities = {stage.fidelity for stage in program.stages}
     kinds = {"cells"} if _has_cells(program) else fidelities
-    known = assumptions(card, kinds, overrides, decoding=_decodes(program))
+    known = assumptions(card, kinds, overrides, decoding=_holds_bank(program))
     stages = [stage_energy(stage, card, known) for stage in program.stages]
     host = host_work(program, known)
     causes, total = exact_parts(_causes(stages, host))
@@ -169,6 +175,11 @@ def _has_cells(program: Program) -> bool:
 def _decodes(program: Program) -> bool:
     """Whether earlier tokens are sources alone."""
     return any(stage.begins for stage in program.stages)
+
+
+def _holds_bank(program: Program) -> bool:
+    """Whether a bank of sources is held for a new token; cells have none."""
+    return _decodes(program) and not _has_cells(program)
 
 
 def _causes(stages: list[StageEnergy], host: tuple[HostWork, ...]) -> dict[str, float]:
@@ -225,7 +236,7 @@ def _stage_entry(stage: StageEnergy) -> dict[str, Any]:
 def _notes(program: Program) -> tuple[str, ...]:
     out = []
     if _decodes(program):
-        out.append(_DECODE_NOTE)
+        out.append(_DECODE_CELLS_NOTE if _has_cells(program) else _DECODE_NOTE)
     if _has_cells(program):
         native = any(stage.lock_mode == "native" for stage in program.stages)
         out.append(_NATIVE_NOTE if native else _CELL_NOTE)

@@ -119,7 +119,7 @@ def lock_stage(
         theta_rad=zero,
         phi0_rad=zero,
         gain_rad=plan.pull_rad / gamma,
-        detuning_rad=plan.pull_rad * _set(ratio, plan.step),
+        detuning_rad=plan.pull_rad * _set(ratio, plan),
         couplings=(Edges(row, row, np.ones_like(row), gamma, zero),),
         digital_rad=np.where(locked, np.arcsin(np.clip(ratio, -1.0, 1.0)), 0.0),
         digital_coherence=layer.coherence[place],
@@ -177,9 +177,11 @@ def beyond_reach(layer: LockTrace, plan: LockPlan, first: int = 0) -> int:
     return int(np.count_nonzero(far))
 
 
-def _set(ratio: FloatArray, step: float) -> FloatArray:
-    """Detunings as the cells are given them."""
-    return ratio if step == 0.0 else np.round(ratio / step) * step
+def _set(ratio: FloatArray, plan: LockPlan) -> FloatArray:
+    """Detunings as the cells are given them, none beyond the reach."""
+    if plan.step == 0.0:
+        return ratio
+    return np.clip(np.round(ratio / plan.step) * plan.step, -plan.reach, plan.reach)
 
 
 def coherence_of_pairs(

@@ -303,6 +303,7 @@ def _cell_pictures(parts: ReportParts) -> dict[str, Any]:
         "scenes": scenes,
         "stage": stage.name,
         "head": head,
+        "native": stage.lock_mode == "native",
         "edges": edges,
         "ran": [engine for engine, *_ in series],
         "read": circuit is not None and stage.name in circuit.stages,

@@ -157,6 +157,19 @@ def test_an_account_of_cells_counts_one_root_a_cell() -> None:
     assert ratio == pytest.approx(hardware / found.digital_J["int8"], rel=1e-9)
 
 
+def test_a_decode_of_cells_speaks_of_no_bank() -> None:
+    index = np.array([[0, 4, 1], [0, 4, 3]])
+    stage = stage_of((0.4, 0.8), index=index, source_index=index, first_token=4)
+    program = tiny_program(
+        stage, device=card_to_mapping(CARD), tokens=np.arange(5), host_operations=()
+    )
+    found = account(program, {})
+    assert (found.mode, found.tokens) == ("decode", 1)
+    assert not any("bank" in note for note in found.notes)
+    assert any("cells of its own pairs" in note for note in found.notes)
+    assert "source_refresh" not in {entry["name"] for entry in found.assumptions}
+
+
 def test_words_and_waits_are_assumptions_of_the_user() -> None:
     def programming(**changes: float) -> float:
         known = assumptions(CARD, ("cells",), changes)
