@@ -31,7 +31,7 @@ _LEFT_OUT = {
     "train",
     text="Train a model family on a text corpus (the standard library's sources "
     "without --text); write checkpoint and metrics.",
-    example="oscc train --family fsn --update flow --steps 4000",
+    example="oscc train --family fsn --update flow --steps 4000 -o build/trained",
 )
 @setting("--family", "model.family", group="Input", text="Family of the model.")
 @setting("--update", "model.update", group="Input", text="Update of the coupling.")

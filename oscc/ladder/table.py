@@ -145,5 +145,10 @@ def verdict_text(verdict: Verdict) -> str:
         lines.append(
             f"halving the step moves {entry.engine} by at most {entry.change}: {state}"
         )
+    if verdict.loop == "closed":
+        lines.append(
+            "loop: closed, each layer on the phases that hardware gave the one before; "
+            "the errors of all layers before it are in its own"
+        )
     lines += [f"note: {note}" for note in verdict.notes]
     return "\n".join([line.rstrip() for line in lines] + [closing_line(verdict)])
