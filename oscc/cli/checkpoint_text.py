@@ -67,13 +67,13 @@ def _coupling(layer: dict[str, Any]) -> None:
     )
     below = f"{100 * gain['negative_share']:.0f} % below zero"
     say(
-        f"  5 to 95 % on the sample: gain {_span(gain)} rad, {below}; "
+        f"  on the sample, 5 to 95 %: gain {_span(gain)} rad, {below}; "
         f"drive {_span(layer['drive_rad'])} rad"
     )
     if "modes" in layer:
         modes = layer["modes"]
         say(
-            f"  5 to 95 % of the modes: |c| {_span(modes['into_modulus'])}, |d| "
+            f"  modes, 5 to 95 %: |c| {_span(modes['into_modulus'])}, |d| "
             f"{_span(modes['out_modulus'])}, |pin| {_span(modes['pin_modulus'])}, "
             f"drive {_span(modes['drive_rad'])} rad"
         )
