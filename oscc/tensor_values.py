@@ -66,6 +66,8 @@ def value_of(name: str, value: Any, stored: str = "") -> Value:
         return Value(None, faults=(fault,))
     try:
         return _number_value(name, value.detach(), stored)
+    # torch lists nowhere which element types it can cast: it says so when asked to.
+    # That alone is a fault of the file, anything else is ours and goes on.
     except (RuntimeError, NotImplementedError) as error:
         if "not implemented for" not in str(error):
             raise

@@ -1,23 +1,18 @@
 """The page on energy shows the figures of its script for pair cells."""
 
-import importlib.util
 import json
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
+from oscc.testing.scripts import load_script
+
 ROOT = Path(__file__).parents[1]
 
 
 def script() -> ModuleType:
-    path = ROOT / "benchmarks" / "cell_cost.py"
-    spec = importlib.util.spec_from_file_location("cell_cost", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_script(ROOT / "benchmarks" / "cell_cost.py")
 
 
 def test_the_table_and_the_words_are_those_of_the_results() -> None:

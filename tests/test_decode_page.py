@@ -1,21 +1,16 @@
 """The page on decoding shows the figures of its script, not figures of old."""
 
-import importlib.util
 import json
 from pathlib import Path
 from types import ModuleType
+
+from oscc.testing.scripts import load_script
 
 ROOT = Path(__file__).parents[1]
 
 
 def script() -> ModuleType:
-    path = ROOT / "benchmarks" / "decode_cost.py"
-    spec = importlib.util.spec_from_file_location("decode_cost", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_script(ROOT / "benchmarks" / "decode_cost.py")
 
 
 def test_every_row_of_the_table_is_in_the_results() -> None:

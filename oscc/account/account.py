@@ -124,7 +124,7 @@ def account(
     """
     card = card_from_mapping(program.device)
     fidelities = {stage.fidelity for stage in program.stages}
-    kinds = {"cells"} if _has_cells(program) else fidelities
+    kinds = {"cells"} if program.of_cells else fidelities
     known = assumptions(card, kinds, overrides, decoding=_holds_bank(program))
     stages = [stage_energy(stage, card, known) for stage in program.stages]
     host = host_work(program, known)
@@ -168,10 +168,6 @@ def _per_token(
     }
 
 
-def _has_cells(program: Program) -> bool:
-    return any(stage.readout == "coherence" for stage in program.stages)
-
-
 def _decodes(program: Program) -> bool:
     """Whether earlier tokens are sources alone."""
     return any(stage.begins for stage in program.stages)
@@ -179,7 +175,7 @@ def _decodes(program: Program) -> bool:
 
 def _holds_bank(program: Program) -> bool:
     """Whether a bank of sources is held for a new token; cells have none."""
-    return _decodes(program) and not _has_cells(program)
+    return _decodes(program) and not program.of_cells
 
 
 def _causes(stages: list[StageEnergy], host: tuple[HostWork, ...]) -> dict[str, float]:
@@ -236,8 +232,8 @@ def _stage_entry(stage: StageEnergy) -> dict[str, Any]:
 def _notes(program: Program) -> tuple[str, ...]:
     out = []
     if _decodes(program):
-        out.append(_DECODE_CELLS_NOTE if _has_cells(program) else _DECODE_NOTE)
-    if _has_cells(program):
+        out.append(_DECODE_CELLS_NOTE if program.of_cells else _DECODE_NOTE)
+    if program.of_cells:
         native = any(stage.lock_mode == "native" for stage in program.stages)
         out.append(_NATIVE_NOTE if native else _CELL_NOTE)
     bound = bound_note(program)
@@ -258,7 +254,7 @@ def _notes(program: Program) -> tuple[str, ...]:
 
 
 def _omitted(program: Program) -> tuple[str, ...]:
-    if _has_cells(program):
+    if program.of_cells:
         return (*_OMITTED_CELLS, *_OMITTED)
     words = {stage.fidelity for stage in program.stages}
     out = [_OMITTED_BY_FIDELITY[w] for w in sorted(words) if w in _OMITTED_BY_FIDELITY]

@@ -114,6 +114,11 @@ class Program:
         """Tokens whose phases the program computes: all, or the last when decoding."""
         return max(int(self.tokens.size) - min(s.begins for s in self.stages), 0)
 
+    @property
+    def of_cells(self) -> bool:
+        """Whether the targets are pair cells, read as coherences."""
+        return all(stage.readout == "coherence" for stage in self.stages)
+
     def stage(self, name: str) -> Stage:
         """The stage of a name.
 

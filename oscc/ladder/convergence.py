@@ -14,7 +14,8 @@ import numpy as np
 from oscc.ir.program import Program
 from oscc.observables import Observables
 
-_SHARE = 1.0 / 3.0
+SHARE = 1.0 / 3.0
+"""Of the tolerance: largest change at half the step that counts as converged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +94,6 @@ def gate(
         largest = max(largest, float(change.max()))
         places += [
             (stage.name, int(index[k, 0]), int(index[k, 1]))
-            for k in np.flatnonzero(change > _SHARE * tolerance_rad)
+            for k in np.flatnonzero(change > SHARE * tolerance_rad)
         ]
     return Convergence(seen.engine, total, largest, not places, tuple(places))

@@ -28,11 +28,6 @@ and itself."""
 _LOCKED_SHOWN, _SLIPPING_SHOWN = 0.8, 1.03
 
 
-def of_cells(program: Program) -> bool:
-    """Whether the stages of a program are pair cells."""
-    return all(stage.readout == "coherence" for stage in program.stages)
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class CellScene:
     """One cell of a stage, followed through its dwell.

@@ -74,9 +74,9 @@ def report_html(parts: ReportParts, *, beside: ReportParts | None = None) -> str
 
 def _context(parts: ReportParts, beside: ReportParts | None) -> dict[str, Any]:
     program, energy = parts.program, parts.energy
-    words = cells if cells.of_cells(program) else tables
+    words = cells if program.of_cells else tables
     return {
-        "cells": cells.of_cells(program),
+        "cells": program.of_cells,
         "title": _title(parts),
         "standing": standing(parts.verdict),
         "figures": key_figures(parts),
@@ -128,7 +128,7 @@ def key_figures(parts: ReportParts) -> list[tuple[str, str, str]]:
     """Figures for the top of the page: name, value, what it means."""
     program = parts.program
     pairs = sum(coupled_pairs(stage) for stage in program.stages)
-    of_cells = cells.of_cells(program)
+    of_cells = program.of_cells
     count = sum(_oscillators(stage) for stage in program.stages)
     native = of_cells and program.stages[0].lock_mode == "native"
     each = "one a token and head" if native else "two a cell"
@@ -252,7 +252,7 @@ def _pictures(parts: ReportParts) -> dict[str, Any]:
     energy = parts.energy
     causes = parts.verdict["causes"] if parts.verdict else {}
     priced = energy is not None and energy["total_J"] > 0
-    own = _cell_pictures if cells.of_cells(parts.program) else _phase_pictures
+    own = _cell_pictures if parts.program.of_cells else _phase_pictures
     return own(parts) | {
         "gap": _safe(plots.gap_bars(causes)) if causes else None,
         "energy": _safe(plots.energy_bars(energy)) if energy and priced else None,

@@ -13,7 +13,7 @@ from oscc.ir.program import Program
 from oscc.lower.program import LOCK_FAMILIES
 from oscc.seeds import stream
 from oscc.verbs.compile_cells import lowered_locks, require_lock_mode, rounds_notes
-from oscc.verbs.simulate_cells import of_cells, write_cells
+from oscc.verbs.simulate_cells import write_cells
 
 if TYPE_CHECKING:
     from oscc.checkpoint import LoadedCheckpoint
@@ -289,7 +289,7 @@ def _write_decks(program: Program, folder: Path) -> None:
     from oscc_backends.spice import why_no_deck
     from oscc_sims.calibration import free_timings
 
-    if of_cells(program):
+    if program.of_cells:
         write_cells(program, folder)
         return
     if why_no_deck(program):

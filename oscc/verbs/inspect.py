@@ -92,7 +92,6 @@ def inspect_build(path: Path, pair: str | None = None) -> dict[str, Any]:
     from oscc.build import BuildFolder
     from oscc.ir.outline import outline
     from oscc.verbs.inspect_cells import cell_facts, stages_of_cells
-    from oscc.verbs.simulate_cells import of_cells
 
     folder = BuildFolder.open(path)
     program = folder.program()
@@ -103,9 +102,9 @@ def inspect_build(path: Path, pair: str | None = None) -> dict[str, Any]:
         "program": outline(program),
         "coverage": coverage(program),
     }
-    if of_cells(program):
+    if program.of_cells:
         content["cells"] = stages_of_cells(program)
-    if pair is not None and of_cells(program):
+    if pair is not None and program.of_cells:
         seen = {name: folder.observables(name, program) for name in folder.engines()}
         ran = {name: one for name, one in seen.items() if one is not None}
         content["pair"] = cell_facts(program, ran, pair)

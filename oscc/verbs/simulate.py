@@ -18,7 +18,7 @@ from oscc.ir.program import Program
 from oscc.ir.stage import Stage
 from oscc.observables import Observables
 from oscc.observables import save as save_observables
-from oscc.verbs.simulate_cells import list_cells, of_cells, simulate_cells
+from oscc.verbs.simulate_cells import list_cells, simulate_cells
 
 WHOLE = ("ir", "phase", "circuit")
 """Engines that run every target of a program; the others run decks of a sample."""
@@ -117,7 +117,7 @@ def _simulator(
     there, detail = runner.available()
     if not there:
         raise ToolError(f"{name} cannot run: {detail}")
-    if of_cells(program):
+    if program.of_cells:
         return simulate_cells(program, name, options)
     targets = chosen_targets(program, options)
     if start is None:
@@ -211,7 +211,7 @@ def simulate_into(
 
     start, decks = None, None
     if engine in BUILT_IN and engine not in WHOLE:
-        start = None if of_cells(program) else _start(folder, program, options)
+        start = None if program.of_cells else _start(folder, program, options)
         decks = folder.path / "sim" / engine / "decks"
         options = replace(options, decks=decks)
     began = time.perf_counter()
@@ -221,7 +221,7 @@ def simulate_into(
     if decks is not None:
         from oscc_backends.deck_files import list_run
 
-        if of_cells(program):
+        if program.of_cells:
             list_cells(folder.path, program, seen)
         else:
             list_run(folder.path, seen)

@@ -23,11 +23,6 @@ if TYPE_CHECKING:
     from oscc.verbs.simulate import SimulateOptions
 
 
-def of_cells(program: Program) -> bool:
-    """Whether the targets of a program are pair cells."""
-    return all(stage.readout == "coherence" for stage in program.stages)
-
-
 def sampled_cells(program: Program, count: int | None = None) -> dict[str, IntArray]:
     """Seeded sample of cells of every stage, one in each band of x.
 

@@ -30,7 +30,6 @@ from oscc.verbs.simulate import (
     simulate,
     simulate_into,
 )
-from oscc.verbs.simulate_cells import of_cells
 from oscc.verbs.verify_levels import LEVELS, Level, levels_of
 
 if TYPE_CHECKING:
@@ -126,7 +125,7 @@ def judge_all(
         raise RequestError(f"No level was asked for; there are {', '.join(LEVELS)}.")
     loop: ClosedLoop | LockClosedLoop | None = None
     if options.model is not None:
-        kind = LockClosedLoop if of_cells(program) else ClosedLoop
+        kind = LockClosedLoop if program.of_cells else ClosedLoop
         loop = kind(program, options.model, options.simulate.jobs)
         run = cached(loop.run)
     results: list[LevelResult] = []
@@ -168,7 +167,7 @@ def _wants_tile(
     program: Program, options: VerifyOptions, results: Sequence[LevelResult]
 ) -> bool:
     """Whether a tile is run: asked for, or what the program is and gnucap judges."""
-    if of_cells(program):  # every deck of theirs holds real cells already
+    if program.of_cells:  # every deck of theirs holds real cells already
         return False
     real = any(stage.fidelity == "oscillators" for stage in program.stages)
     ran = any(one.engine == "gnucap" and one.passed is not None for one in results)
@@ -191,7 +190,7 @@ def _tile(program: Program, options: VerifyOptions) -> dict[str, Any]:
 def _all_causes(
     program: Program, used: Mapping[str, Observables], tile: Mapping[str, Any] | None
 ) -> dict[str, dict[str, float | None]]:
-    if of_cells(program):
+    if program.of_cells:
         return dict(lock_causes(program, used))
     found: dict[str, dict[str, float | None]] = {**causes(program, used)}  # type: ignore[dict-item]
     if tile is not None and "rms_rad" in tile:
@@ -205,7 +204,7 @@ def _judge_one(
     from oscc_backends.spice import why_no_deck
 
     try:
-        if of_cells(program):
+        if program.of_cells:
             return verify_cells.judge_level(
                 program,
                 (one.level, one.engine, one.reference),
@@ -323,7 +322,7 @@ def _complete(seen: Observables, program: Program, options: VerifyOptions) -> bo
     if seen.engine in WHOLE:
         return True
     simulation = _simulation(seen.engine, options)
-    if of_cells(program):
+    if program.of_cells:
         return verify_cells.complete(seen, program, simulation)
     wanted = chosen_targets(program, simulation)
     for name, index in wanted.items():

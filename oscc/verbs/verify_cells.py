@@ -12,7 +12,7 @@ from oscc.arrays import FloatArray
 from oscc.errors import UndecidedError
 from oscc.ir.program import Program
 from oscc.ir.stage import Stage
-from oscc.ladder.convergence import Convergence
+from oscc.ladder.convergence import SHARE, Convergence
 from oscc.ladder.locks import (
     EXACT,
     HARDWARE,
@@ -27,8 +27,6 @@ from oscc.verbs.simulate_cells import chosen_cells
 if TYPE_CHECKING:
     from oscc.ladder.levels import LevelResult
     from oscc.verbs.simulate import SimulateOptions
-
-_SHARE = 1.0 / 3.0
 
 
 def tolerance(level: str, engine: str, given: Mapping[str, float]) -> float:
@@ -131,7 +129,7 @@ def converged(program: Program, seen: Observables, limit: float) -> Convergence:
         total, largest = total + moved.size, max(largest, float(moved.max()))
         places += [
             (stage.name, int(index[k, 1]), int(index[k, 2]))
-            for k in np.flatnonzero(moved > _SHARE * limit)
+            for k in np.flatnonzero(moved > SHARE * limit)
         ]
     return Convergence(
         seen.engine, total, None, not places, tuple(places), change_coherence=largest

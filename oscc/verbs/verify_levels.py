@@ -10,7 +10,6 @@ from oscc.errors import RequestError
 from oscc.ir.program import Program
 from oscc.verbs import verify_cells
 from oscc.verbs.simulate import WHOLE
-from oscc.verbs.simulate_cells import of_cells
 
 if TYPE_CHECKING:
     from oscc.verbs.verify import VerifyOptions
@@ -51,7 +50,7 @@ def levels_of(word: str, program: Program, options: VerifyOptions) -> list[Level
             f"spice:ENGINE.{nearest(word, LEVELS)}"
         )
     probed = any(stage.update == "probe" for stage in program.stages)
-    cells = of_cells(program)
+    cells = program.of_cells
     if level == "spice":
         return [
             Level(
@@ -86,7 +85,7 @@ def _simulators(engine: str) -> tuple[str, ...]:
 def _tolerance(
     level: str, engine: str, program: Program, options: VerifyOptions
 ) -> float:
-    if of_cells(program):
+    if program.of_cells:
         return verify_cells.tolerance(level, engine, options.tolerance_coherence)
     if level in options.tolerance_rad:
         return options.tolerance_rad[level]

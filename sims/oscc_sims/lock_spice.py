@@ -7,8 +7,8 @@ its own reference, so no free run is needed.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,7 @@ from oscc_netlists.circuit import ideal_elements, largest_count
 from oscc_netlists.lock import NODES, SUPPLY, LockDeck
 from oscc_netlists.settings import Settings, default_settings
 from oscc_sims.crossings import upward
-from oscc_sims.process import Children
+from oscc_sims.process import Children, side_by_side
 from oscc_sims.rawfile import Plot
 from oscc_sims.simulator import Simulator, SimulatorFault, open_simulator
 
@@ -201,18 +201,12 @@ def run_all(work: Sequence[tuple[Bench, int]], jobs: int) -> list[CellRun]:
     Raises:
         ToolError: a deck failed.
     """
-    with Children() as children, ThreadPoolExecutor(max(1, jobs)) as pool:
-        pending = [pool.submit(run_one, bench, children, row) for bench, row in work]
-        try:
-            done, _ = wait(pending, return_when=FIRST_EXCEPTION)
-            failed = [f for f in pending if f in done and f.exception() is not None]
-            if failed:
-                failed[0].result()
-            return [future.result() for future in pending]
-        finally:
-            for future in pending:
-                future.cancel()
-            children.kill_all()
+    pieces = [partial(_run_with, bench, row) for bench, row in work]
+    return side_by_side(pieces, jobs)
+
+
+def _run_with(bench: Bench, row: int, children: Children) -> CellRun:
+    return run_one(bench, children, row)
 
 
 def run_one(bench: Bench, children: Children, row: int) -> CellRun:

@@ -13,12 +13,16 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
+from typing import TypeVar
 
 from oscc.errors import ToolError
+
+Result = TypeVar("Result")
 
 _KEPT = ("PATH", "LD_LIBRARY_PATH", "SYSTEMROOT")
 
@@ -169,3 +173,29 @@ def _kill(child: subprocess.Popen[bytes]) -> None:
         os.killpg(child.pid, signal.SIGKILL)
     except (ProcessLookupError, PermissionError):
         return
+
+
+def side_by_side(
+    work: Sequence[Callable[[Children], Result]], jobs: int
+) -> list[Result]:
+    """Every piece of work, some at once; the first failure stops the rest.
+
+    Args:
+        work: Called with what keeps the child processes.
+        jobs: Pieces that run at once.
+
+    Raises:
+        OsccError: what a piece raised; nothing is reported of work that is not whole.
+    """
+    with Children() as children, ThreadPoolExecutor(max(1, jobs)) as pool:
+        pending = [pool.submit(piece, children) for piece in work]
+        try:
+            done, _ = wait(pending, return_when=FIRST_EXCEPTION)
+            failed = [f for f in pending if f in done and f.exception() is not None]
+            if failed:
+                failed[0].result()
+            return [future.result() for future in pending]
+        finally:
+            for future in pending:
+                future.cancel()
+            children.kill_all()

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from oscc.arrays import FloatArray
@@ -15,7 +15,7 @@ from oscc_backends.spice import Prepared, build_deck, deck_name, largest_move_ra
 from oscc_netlists.circuit import ideal_elements
 from oscc_netlists.deck import Deck
 from oscc_netlists.timing import Timing
-from oscc_sims.process import Children
+from oscc_sims.process import Children, side_by_side
 from oscc_sims.readout import increment_rad
 from oscc_sims.simulator import Simulator, SimulatorFault
 from oscc_sims.spice_energy import dwell_energy_J
@@ -100,18 +100,12 @@ def run_all(bench: Bench, work: Sequence[Job], jobs: int) -> list[Reading]:
     Raises:
         ToolError: a deck failed.
     """
-    with Children() as children, ThreadPoolExecutor(max(1, jobs)) as pool:
-        pending = [pool.submit(run_one, bench, children, job) for job in work]
-        try:
-            done, _ = wait(pending, return_when=FIRST_EXCEPTION)
-            failed = [f for f in pending if f in done and f.exception() is not None]
-            if failed:
-                failed[0].result()
-            return [future.result() for future in pending]
-        finally:
-            for future in pending:
-                future.cancel()
-            children.kill_all()
+    pieces = [partial(_run_with, bench, job) for job in work]
+    return side_by_side(pieces, jobs)
+
+
+def _run_with(bench: Bench, job: Job, children: Children) -> Reading:
+    return run_one(bench, children, job)
 
 
 def run_one(bench: Bench, children: Children, job: Job) -> Reading:

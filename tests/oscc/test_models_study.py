@@ -1,12 +1,12 @@
 """The study of model families: recipes, tables from runs, one run of a small size."""
 
-import importlib.util
 import json
 from pathlib import Path
 
 import pytest
 
 from oscc.models.config import family_has
+from oscc.testing.scripts import load_script
 from oscc.verbs.train import settings
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "models_study.py"
@@ -14,10 +14,7 @@ SCRIPT = Path(__file__).parents[2] / "benchmarks" / "models_study.py"
 
 @pytest.fixture
 def study():
-    spec = importlib.util.spec_from_file_location("models_study", SCRIPT)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_script(SCRIPT)
 
 
 def test_every_variant_has_a_recipe_that_sees_three_million_symbols(study):

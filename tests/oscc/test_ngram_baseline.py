@@ -1,21 +1,19 @@
 """The n-gram baseline against counting with dictionaries."""
 
-import importlib.util
 from collections import Counter, defaultdict
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from oscc.testing.scripts import load_script
+
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "ngram_baseline.py"
 
 
 @pytest.fixture(scope="module")
 def baseline():
-    spec = importlib.util.spec_from_file_location("ngram_baseline", SCRIPT)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_script(SCRIPT)
 
 
 def naive(train, size, order):
