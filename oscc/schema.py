@@ -47,6 +47,7 @@ class Compile(_Section, frozen=True):
     lock_margin: NotNegative = 0.05
     lock_mode: Literal["host", "native"] = "host"
     mean_field: Literal["host", "oscillators"] = "host"
+    score: Literal["host", "hardware"] = "host"
     key: str | None = None
 
 

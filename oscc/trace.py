@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import numpy.typing as npt
 
+from oscc import score_trace
 from oscc.arrays import ComplexArray, FloatArray, IntArray, frozen
 from oscc.checks import require_choice, require_shape
 from oscc.errors import RequestError
@@ -42,6 +43,8 @@ class LayerTrace:
     `next_rad` [T,K]: unwrapped phases right after the step, by the model's update.
     `operations`: multiply-accumulates and other counts of the host in this layer, for
     all tokens but where a trace says otherwise.
+    `query`, `key` [T,K]: complex, size the gate (the scale in the query's) and angle
+    the phase with its drift; the score of a head is the real part of their product.
     """
 
     name: str
@@ -56,6 +59,8 @@ class LayerTrace:
     successor_alpha_rad: FloatArray | None
     next_rad: FloatArray
     operations: Mapping[str, int]
+    query: ComplexArray | None = None
+    key: ComplexArray | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -94,7 +99,9 @@ class Trace:
     `successor` says what becomes of the weight that meets no successor (`dropped` or
     `renormalised`); `operations` counts the host outside the layers. `mode` says what
     all operations are counted for: the whole input (`prefill`), or its last token, the
-    keys and phases of the others being at hand (`decode`).
+    keys and phases of the others being at hand (`decode`). `read_out` holds phasors
+    [T,K] and scaled prototypes [V,K], complex; logits are the real part of their
+    product.
     """
 
     family: str
@@ -106,6 +113,7 @@ class Trace:
     operations: Mapping[str, int]
     config: Mapping[str, Any]
     mode: str = "prefill"
+    read_out: tuple[ComplexArray, ComplexArray] | None = None
 
 
 MODES = ("prefill", "decode")
@@ -150,7 +158,7 @@ def trace(model: Model, tokens: npt.ArrayLike, *, mode: str = "prefill") -> Trac
     require_choice("mode", mode, MODES)
     symbols = np.asarray(tokens, np.int64)
     require_shape("tokens", symbols, (-1,), axes="(tokens,)")
-    logits = forward_with(model, symbols[None], keep)[0]
+    logits, phases = _forward(model, symbols[None], keep)
     config = model.config
     first = 0 if mode == "prefill" else len(symbols) - 1
     attention = layer_operations(config, len(symbols), first)
@@ -166,15 +174,19 @@ def trace(model: Model, tokens: npt.ArrayLike, *, mode: str = "prefill") -> Trac
             else replace(one, operations=collective)
             for one in kept
         ),
-        frozen(logits),
+        frozen(logits[0]),
         outer_operations(config, len(symbols) - first),
         _as_mapping(config),
         mode,
+        score_trace.read_out(model, phases[0]),
     )
 
 
 def forward_with(
-    model: Model, tokens: npt.ArrayLike, coupling: Coupling | None = None
+    model: Model,
+    tokens: npt.ArrayLike,
+    coupling: Coupling | None = None,
+    scoring: score_trace.Scoring | None = None,
 ) -> FloatArray:
     """Logits with every coupling step replaced by what the callable returns.
 
@@ -186,6 +198,8 @@ def forward_with(
         tokens: Symbol numbers, shape (B, T), 1 <= T <= context.
         coupling: Called once per coupling step and window, windows in order within a
             step; returns unwrapped phases [rad], shape (T, K). None: the exact step.
+        scoring: Called once per layer and window; returns the scores of every head.
+            None: the exact score.
 
     Returns:
         Logits, shape (B, T, V).
@@ -201,6 +215,16 @@ def forward_with(
         >>> forward_with(model, [[3, 1]], lambda i, layer: layer.next_rad).shape
         (1, 2, 98)
     """
+    return _forward(model, tokens, coupling, scoring)[0]
+
+
+def _forward(
+    model: Model,
+    tokens: npt.ArrayLike,
+    coupling: Coupling | None = None,
+    scoring: score_trace.Scoring | None = None,
+) -> tuple[FloatArray, FloatArray]:
+    """Logits, and the phases that are read out, (B, T, K)."""
     import torch
 
     from oscc.lower.program import require_lowering
@@ -227,8 +251,16 @@ def forward_with(
         ]
         return torch.from_numpy(np.stack(rows))
 
+    if scoring is not None:
+        for number, layer in enumerate(double.coupling_layers()):
+            layer.score.correlate = score_trace.scored(scoring, number)
     with torch.no_grad():
-        return _numpy(double(torch.from_numpy(symbols), advance))
+        theta = double.run(double.embed(torch.from_numpy(symbols)), advance)
+        phases = _numpy(theta)
+        if scoring is None:
+            return _numpy(double.read_out(theta)), phases
+        banks = [score_trace.read_out(double, one) for one in phases]
+        return np.stack([scoring(-1, *both)[0] for both in banks]), phases
 
 
 def exact_step(config: ModelConfig, state: LayerState) -> FloatArray:
@@ -323,6 +355,7 @@ def _layer_traces(
     harmonics = frozen(kernel.harmonics, np.int64)
     theta, weights = _numpy(state.theta), _numpy(state.weights)
     gain = effective_gain(state)
+    query, key = score_trace.projections(layer, state)
     return [
         LayerTrace(
             f"layer.{index}.coupling",
@@ -337,6 +370,8 @@ def _layer_traces(
             successor_alpha,
             frozen(exact[i]),
             operations,
+            frozen(score_trace.phasors(query[i]), np.complex128),
+            frozen(score_trace.phasors(key[i]), np.complex128),
         )
         for i in range(len(theta))
     ]

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from oscc.arrays import ComplexArray, FloatArray, IntArray
+from oscc.ir.correlation import Correlation
 from oscc.ir.plan import Dwell
 from oscc.phases import TURN
 
@@ -86,6 +87,7 @@ class PhaseArtefact:
 
     program: str
     problems: tuple[ScalarProblem | LockProblem, ...]
+    correlations: tuple[Correlation, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,3 +97,4 @@ class CircuitArtefact:
     program: str
     device: Mapping[str, Any]
     problems: tuple[ScalarProblem | LockProblem, ...]
+    correlations: tuple[Correlation, ...] = ()

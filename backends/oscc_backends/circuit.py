@@ -97,5 +97,8 @@ def build(
     """
     chosen = program.stages if stages is None else [program.stage(n) for n in stages]
     return CircuitArtefact(
-        program.digest(), program.device, tuple(any_problem(s) for s in chosen)
+        program.digest(),
+        program.device,
+        tuple(any_problem(s) for s in chosen),
+        program.correlations if stages is None else (),
     )

@@ -84,4 +84,7 @@ def build(program: Program, *, stages: Collection[str] | None = None) -> PhaseAr
             no lock stage.
     """
     chosen = program.stages if stages is None else [program.stage(n) for n in stages]
-    return PhaseArtefact(program.digest(), tuple(any_problem(s) for s in chosen))
+    formed = program.correlations if stages is None else ()
+    return PhaseArtefact(
+        program.digest(), tuple(any_problem(s) for s in chosen), formed
+    )

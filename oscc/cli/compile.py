@@ -67,6 +67,7 @@ _DEVICE, _ACCURACY = {"group": "Device"}, {"group": "Accuracy"}
 )
 @shared.UPDATE
 @shared.MEAN_FIELD
+@shared.SCORE
 @setting("--scheme", "compile.scheme", **_ACCURACY, text="How dwells are combined.")
 @setting("--substeps", "compile.substeps", **_ACCURACY, text="Substeps S of a stage.")
 @setting(
@@ -172,6 +173,8 @@ def _show(program: Program, out: Path, seconds: float) -> None:
     say(f"{program.family} · {count} · device {program.device.get('name')}")
     table(_COLUMNS, [_row(stage) for stage in program.stages], right=(1, 2, 3, 6))
     for record in program.provenance.get("passes", ()):
+        for one in record.get("correlations", ()):
+            say(f"{one['correlation']}: {_tanks(one)}")
         for stage in record.get("stages", ()):
             for line in _lines(stage, program.accuracy_rad):
                 say(f"{stage['stage']}: {line}")
@@ -210,6 +213,14 @@ def _lines(stage: Mapping[str, Any], asked_rad: float) -> Iterator[str]:
         yield f"{open_share:.1f} % of the cells are too near their edge to be decided"
     if stage.get("share_of_limit") is not None:
         yield f"largest injection {stage['share_of_limit']:.2f} of the card's limit"
+
+
+def _tanks(one: Mapping[str, Any]) -> str:
+    """What the pass chose for a correlation, and what it leaves."""
+    return (
+        f"correlation, tanks of quality {one['quality']:g}, {one['settle_periods']} + "
+        f"{one['periods']} T; harmonics leave {one['leakage_rms_nat']:.2g} nat rms"
+    )
 
 
 def _files(out: Path) -> str:

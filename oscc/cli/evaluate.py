@@ -36,6 +36,7 @@ from oscc.cli.results import emit, model_section
 @shared.DEVICE
 @shared.UPDATE
 @shared.MEAN_FIELD
+@shared.SCORE
 @setting(
     "--accuracy-mrad",
     "evaluate.accuracy_mrad",
@@ -62,6 +63,7 @@ def command(run: Run, checkpoint: Path, text: Path | None) -> None:
         substeps=run.config.compile.substeps,
         periods=run.config.compile.periods,
         mean_field=run.config.compile.mean_field,
+        score=run.config.compile.score,
         accuracy_mrad=section.accuracy_mrad,
         seed=run.config.seed,
         threads=run.jobs,

@@ -31,6 +31,12 @@ MEAN_FIELD = setting(
     group="Device",
     text="Who forms the collective modes of FSN-MF.",
 )
+SCORE = setting(
+    "--score",
+    "compile.score",
+    group="Device",
+    text="Who forms scores and logits: the host, or oscillators as correlations.",
+)
 TARGETS = setting(
     "--targets",
     "simulate.targets",

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from oscc import tensors
 from oscc.checks import nearest
 from oscc.errors import RequestError
+from oscc.ir.correlation_codec import correlation_from, correlation_parts
 from oscc.ir.coupling import Coupling
 from oscc.ir.edges import Edges
 from oscc.ir.modes import MODE_ARRAYS, Modes
@@ -100,6 +101,11 @@ def to_parts(program: Program) -> tuple[Arrays, dict[str, Any]]:
             for number, stage in enumerate(program.stages)
         ],
     }
+    if program.correlations:
+        header["correlations"] = [
+            correlation_parts(one, f"correlations.{number}", arrays)
+            for number, one in enumerate(program.correlations)
+        ]
     return arrays, header
 
 
@@ -183,7 +189,7 @@ def _from_parts(
     provenance: Mapping[str, Any],
     where: str,
 ) -> Program:
-    _require_fields(header, (*_PROGRAM_WORDS, *_PROGRAM_PARTS), where)
+    _require_fields(header, (*_PROGRAM_WORDS, *_PROGRAM_PARTS, "correlations"), where)
     if header["conventions"] != dict(CONVENTIONS):
         raise RequestError(
             f"`{where}` states other conventions than this version knows: "
@@ -200,6 +206,10 @@ def _from_parts(
         tokens=arrays["tokens"],
         notes=tuple(header["notes"]),
         provenance=dict(provenance),
+        correlations=tuple(
+            correlation_from(arrays, f"correlations.{number}", content, where)
+            for number, content in enumerate(header.get("correlations", ()))
+        ),
         **{word: header[word] for word in _PROGRAM_WORDS},
     )
     spare = sorted(set(arrays) - set(to_parts(program)[0]))

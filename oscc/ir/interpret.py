@@ -14,6 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from oscc.arrays import FloatArray
+from oscc.ir.correlation import interpret_correlation
 from oscc.ir.program import Program
 from oscc.ir.stage import Stage
 from oscc.observables import Observables
@@ -143,4 +144,6 @@ def run(program: Program) -> Observables:
             arrays[f"{stage.name}.locked"] = (coherence > 0).astype(np.float64)
         else:
             arrays[f"{stage.name}.phase"] = interpret(stage).reshape(stage.grid)
+    for one in program.correlations:
+        arrays[f"{one.name}.correlation"] = interpret_correlation(one)
     return Observables("ir", program.digest(), arrays, {})

@@ -62,6 +62,28 @@ def _banks(stage: Stage) -> dict[str, Any]:
     return out
 
 
+def _correlations(program: Program) -> dict[str, Any]:
+    """Scores and logits of oscillators, where the program has any."""
+    if not program.correlations:
+        return {}
+    rows = [
+        {
+            "name": one.name,
+            "queries": one.query_rad.shape[0],
+            "keys": one.key_rad.shape[0],
+            "coordinates": one.query_rad.shape[1],
+            "heads": one.heads,
+            "outputs": one.outputs,
+            "mixers": one.mixers,
+            "quality": one.quality,
+            "periods_in_all": one.periods_in_all,
+            "causal": one.causal,
+        }
+        for one in program.correlations
+    ]
+    return {"correlations": rows}
+
+
 def outline(program: Program) -> dict[str, Any]:
     """Plain content of the outline: what is in the program, and where it came from."""
     return {
@@ -76,6 +98,7 @@ def outline(program: Program) -> dict[str, Any]:
         "conventions": dict(CONVENTIONS),
         "notes": list(program.notes),
         "stages": [_stage(stage) for stage in program.stages],
+        **_correlations(program),
         "host_operations": [
             {"name": o.name, "layer": o.layer, "count": o.count, "unit": o.unit}
             for o in program.host_operations

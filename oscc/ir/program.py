@@ -22,6 +22,7 @@ from oscc.checks import (
     require_whole,
 )
 from oscc.errors import RequestError
+from oscc.ir.correlation import Correlation
 from oscc.ir.stage import Stage
 
 COUPLERS = ("shaped",)
@@ -73,6 +74,7 @@ class Program:
         seed: Seed of every draw of the program.
         notes: What a reader must know, such as a changed update.
         provenance: Digests of the inputs, versions, what each pass did; not content.
+        correlations: Scores and logits that oscillators form, where they do.
 
     Raises:
         RequestError: no stage, two of one name, or a value out of range.
@@ -89,9 +91,11 @@ class Program:
     seed: int = 0
     notes: tuple[str, ...] = ()
     provenance: Mapping[str, Any] = field(default_factory=dict)
+    correlations: tuple[Correlation, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "stages", tuple(self.stages))
+        object.__setattr__(self, "correlations", tuple(self.correlations))
         object.__setattr__(self, "host_operations", tuple(self.host_operations))
         object.__setattr__(self, "tokens", _symbols(self.tokens))
         object.__setattr__(self, "notes", tuple(self.notes))
@@ -105,6 +109,7 @@ class Program:
         if not self.stages:
             raise RequestError("Argument `stages` must hold at least one stage.")
         names = [stage.name for stage in self.stages]
+        names += [one.name for one in self.correlations]
         for name in names:
             if names.count(name) > 1:
                 raise RequestError(f"stage {name} stands twice in the program.")

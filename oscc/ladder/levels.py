@@ -34,6 +34,7 @@ class StageErrors:
     drive: FloatArray
 
 
+_OF_CORRELATIONS = ("rms_nat", "max_nat", "tolerance_nat")
 _OF_CELLS = ("rms_coherence", "max_coherence", "tolerance_coherence", "undecided")
 
 
@@ -44,6 +45,7 @@ class LevelResult:
     A level that could not run has `blame` 3 (a tool is missing or failed) or
     4 (undecided). Pair cells are judged by their coherence: then the angles are None,
     `undecided` counts the cells that are not judged, and `slips` those read wrongly.
+    Correlations are judged in nat, and then the angles are None as well.
     """
 
     level: str
@@ -64,15 +66,16 @@ class LevelResult:
     max_coherence: float | None = None
     tolerance_coherence: float | None = None
     undecided: int | None = None
+    rms_nat: float | None = None
+    max_nat: float | None = None
+    tolerance_nat: float | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The entry of verify.json."""
-        of_cells = self.tolerance_coherence is not None
-        names = [
-            name
-            for name in self.__slots__
-            if name != "blame" and (of_cells or name not in _OF_CELLS)
-        ]
+        left_out: tuple[str, ...] = ("blame",)
+        left_out += () if self.tolerance_coherence is not None else _OF_CELLS
+        left_out += () if self.tolerance_nat is not None else _OF_CORRELATIONS
+        names = [name for name in self.__slots__ if name not in left_out]
         return {name: getattr(self, name) for name in names}
 
 

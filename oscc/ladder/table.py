@@ -38,6 +38,8 @@ def row(level: LevelResult) -> tuple[str, ...]:
     """Cells of one level, in the order of `COLUMNS`."""
     if level.tolerance_coherence is not None:
         return _row_of_cells(level)
+    if level.tolerance_nat is not None:
+        return _row_of_correlations(level)
     worst = level.worst
     place = (
         f"{worst['stage']} token {worst['token']} coordinate {worst['coordinate']}"
@@ -80,6 +82,26 @@ def _row_of_cells(level: LevelResult) -> tuple[str, ...]:
         ),
         word(level),
         place.strip(),
+    )
+
+
+def _row_of_correlations(level: LevelResult) -> tuple[str, ...]:
+    """As `row`, for scores and logits, in nat."""
+    worst, place = level.worst, level.reason
+    if worst:
+        place = f"{worst['stage']} head {worst['head']} query {worst['query']}"
+        place += f" key {worst['key']}"
+    return (
+        level.level,
+        level.engine,
+        level.reference,
+        f"{level.targets}",
+        *(
+            "-" if value is None else f"{value:.3g} nat"
+            for value in (level.rms_nat, level.max_nat, level.tolerance_nat)
+        ),
+        word(level),
+        place,
     )
 
 

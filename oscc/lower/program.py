@@ -11,9 +11,11 @@ import numpy as np
 from oscc.arrays import ComplexArray
 from oscc.checks import require_choice
 from oscc.errors import RequestError
+from oscc.ir.correlation import Correlation
 from oscc.ir.coupling import Coupling
 from oscc.ir.program import Program
 from oscc.ir.stage import Stage
+from oscc.lower.correlate import SCORED_BY, correlations, without_replaced
 from oscc.lower.decode import last_token
 from oscc.lower.host import host_operations
 
@@ -89,6 +91,27 @@ def require_mean_field(family: str, mean_field: str) -> None:
         raise RequestError(
             f"Family `{family}` has no collective modes for oscillators to form; "
             "leave --mean-field out."
+        )
+
+
+def require_scored_by(family: str, score: str) -> None:
+    """Refuse correlations for scores that a family has not.
+
+    Args:
+        family: Model family.
+        score: `host` or `hardware`.
+
+    Raises:
+        RequestError: an unknown word, or the family has no score of phases.
+
+    Example:
+        >>> require_scored_by("fsn", "hardware")
+    """
+    require_choice("score", score, SCORED_BY)
+    if score == "hardware" and family not in LOWERINGS:
+        raise RequestError(
+            f"Family `{family}` has no score of phases for oscillators to form; leave "
+            "--score out."
         )
 
 
@@ -181,6 +204,7 @@ def lower(
     layers: Collection[int] | None = None,
     fidelity: str = "pairwise",
     mean_field: str = "host",
+    score: str = "host",
     **settings: Any,
 ) -> Program:
     """Program of a traced input: a stage a coupling step, host work, device card.
@@ -195,6 +219,7 @@ def lower(
         fidelity: What a netlist of the stages holds.
         mean_field: `host`, which forms collective modes, or `oscillators`, which
             are read in a stage of their own.
+        score: `host`, or `hardware`: scores and logits as correlations of banks.
         settings: Further fields of the program, such as `accuracy_rad`.
 
     Raises:
@@ -206,12 +231,14 @@ def lower(
     for step in trace.layers:
         if step.layer in chosen:
             stages += _stages(trace, step, update, fidelity, mean_field)
+    formed = _formed(trace, score, chosen)
     if trace.mode == "decode":
         stages = [last_token(stage) for stage in stages]
     return Program(
         family=trace.family,
         stages=tuple(stages),
-        host_operations=host_operations(trace, mean_field),
+        host_operations=without_replaced(host_operations(trace, mean_field), formed),
+        correlations=formed,
         device=device,
         tokens=trace.tokens,
         notes=(
@@ -221,6 +248,13 @@ def lower(
         ),
         **settings,
     )
+
+
+def _formed(
+    trace: Trace, score: str, layers: tuple[int, ...]
+) -> tuple[Correlation, ...]:
+    require_choice("score", score, SCORED_BY)
+    return () if score == "host" else correlations(trace, layers)
 
 
 def chosen_layers(count: int, layers: Collection[int] | None) -> tuple[int, ...]:

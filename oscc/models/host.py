@@ -6,6 +6,7 @@ Axes: B batch, T tokens, k coordinates, H heads, d = k / H, V symbols.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import torch
 from torch import nn
@@ -129,6 +130,10 @@ class Score(nn.Module):
             self.query = PhaseMap(draws.normal("score.query", shape, std), 0.0)
             self.key = PhaseMap(draws.normal("score.key", shape, std), 0.0)
         self.offset = nn.Parameter(torch.zeros(k)) if config.query_offset else None
+        # what forms the scores of queries and keys where hardware does, in a trace
+        self.correlate: Callable[[torch.Tensor, torch.Tensor], torch.Tensor] | None = (
+            None
+        )
 
     def gates(self, features: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Positive gates of reading and read tokens, mean 1 over the coordinates."""
@@ -170,7 +175,10 @@ class Score(nn.Module):
     def forward(self, theta: torch.Tensor, features: torch.Tensor) -> torch.Tensor:
         """Weights, shape (B, H, T, T), rows sum to 1, causal."""
         query, key = self.projections(theta, features)
-        scores = query @ key.transpose(-1, -2)
+        if self.correlate is None:
+            scores = query @ key.transpose(-1, -2)
+        else:
+            scores = self.correlate(query, key)
         future = torch.ones_like(scores[0, 0], dtype=torch.bool).triu(1)
         return scores.masked_fill(future, -torch.inf).softmax(-1)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from oscc.ir.program import Program
+from oscc.passes.correlators import choose_correlators
 from oscc.passes.dwell import choose_dwell
 from oscc.passes.legalise import legalise
 from oscc.passes.locks import choose_locks
@@ -12,7 +13,7 @@ from oscc.passes.options import PassOptions
 
 # The dwell sets the largest injection, so it is chosen before the card's limit is
 # checked.
-PIPELINE = (choose_locks, choose_dwell, legalise)
+PIPELINE = (choose_locks, choose_dwell, choose_correlators, legalise)
 
 
 def run(

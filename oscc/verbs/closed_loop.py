@@ -13,12 +13,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from oscc.arrays import ComplexArray, FloatArray
+from oscc.device.card import Card
 from oscc.device.card_file import card_from_mapping
 from oscc.errors import RequestError
+from oscc.ir.correlation import Correlation
 from oscc.ir.program import Program
 from oscc.ir.stage import Stage
 from oscc.ladder.agreement import bits, divergence_nats, log_softmax, top1
 from oscc.observables import Observables
+from oscc.verbs.correlate import Correlator
 from oscc.verbs.stage_run import ENGINES, read_drive, run_stage
 
 if TYPE_CHECKING:
@@ -78,8 +81,38 @@ class ClosedLoop:
             return np.concatenate([layer.next_rad[: stage.begins], ran(stage)])
 
         tokens = self.program.tokens[None]
-        self.logits[engine] = forward_with(self.model.model, tokens, step)[0]
+        scoring = self._correlator(engine, card, phases)
+        logits = forward_with(self.model.model, tokens, step, scoring)
+        self.logits[engine] = logits[0]
         return Observables(engine, self.program.digest(), phases, {"loop": "closed"})
+
+    def _correlator(
+        self, engine: str, card: Card, kept: dict[str, FloatArray]
+    ) -> Correlator | None:
+        """Scores and logits by the engine, where the program has them."""
+        known = {one.name: one for one in self.program.correlations}
+        if not known:
+            return None
+
+        def chosen(one: Correlation) -> Correlation | None:
+            if one.name not in known:
+                return None
+            mine = known[one.name]
+            return replace(
+                one,
+                quality=mine.quality,
+                settle_periods=mine.settle_periods,
+                periods=mine.periods,
+            )
+
+        def seen(one: Correlation, sums: FloatArray) -> None:
+            kept[f"{one.name}.correlation"] = sums
+
+        first = self.program.tokens.size - self.program.computed_tokens
+        heads = self.model.config.heads
+        return Correlator(
+            engine, card, heads=heads, chosen=chosen, seen=seen, first=first
+        )
 
     def _drive(self, number: int, layer: Step) -> Stage | None:
         """The program's stage that reads the modes of a step, if it has one."""

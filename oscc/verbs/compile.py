@@ -41,6 +41,8 @@ class CompileRequest:
         deck_targets: Targets a layer that are sampled for decks.
         unknown: `error` or `other`, for characters outside the vocabulary.
         mean_field: Who forms collective modes: `host`, or `oscillators`.
+        score: Who forms scores and logits: `host`, or `hardware`, as correlations of
+            two banks of oscillators.
         seed: Seed of every draw.
         threads: Worker threads; no result depends on it.
         lock_coupling: K / omega0 of pair cells, for families that lock.
@@ -64,6 +66,7 @@ class CompileRequest:
     deck_targets: int = 8
     unknown: str = "error"
     mean_field: str = "host"
+    score: str = "host"
     seed: int = 0
     threads: int = 1
     lock_coupling: float = 0.02
@@ -107,10 +110,11 @@ def build_program(
     """
     from oscc import passes
     from oscc.device.card_file import card_to_mapping, load_card
-    from oscc.lower.program import require_mean_field
+    from oscc.lower.program import require_mean_field, require_scored_by
 
     require_supported(request)
     require_mean_field(model.config.family, request.mean_field)
+    require_scored_by(model.config.family, request.score)
     require_lock_mode(model.config, request.lock_mode)
     card = load_card(request.device or default_device(model.config.family))
     tokens, device = input_tokens(model, text, request), card_to_mapping(card)
@@ -131,6 +135,7 @@ def build_program(
 
         traced = trace(model.model, tokens, mode=request.mode)
         settings |= {"update": request.update, "mean_field": request.mean_field}
+        settings |= {"score": request.score}
         program = lower(traced, device, **settings)
     return _labelled(passes.run(program, pass_options(card, request)))
 

@@ -148,9 +148,10 @@ class _Loop:
         self, model: LoadedCheckpoint, engine: str, options: EvaluateOptions
     ) -> None:
         from oscc.device.card_file import load_card
-        from oscc.lower.program import require_mean_field
+        from oscc.lower.program import require_mean_field, require_scored_by
 
         require_mean_field(model.config.family, options.request.mean_field)
+        require_scored_by(model.config.family, options.request.score)
         require_lock_mode(model.config, options.request.lock_mode)
         self.model = model
         self.engine = engine
@@ -161,6 +162,7 @@ class _Loop:
         self.passes: PassOptions = pass_options(self.card, options.request)
         self.schemes: dict[str, Scheme] = {}
         self.layers: dict[str, _Layer] = {}
+        self.correlated: dict[str, list[FloatArray]] = {}
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -172,7 +174,27 @@ class _Loop:
         from oscc.trace import forward_with
 
         steps = {"phase": self.phase, "circuit": self.circuit}
-        return forward_with(self.model.model, tokens, steps.get(column))
+        scoring = self._correlator(column) if column in steps else None
+        return forward_with(self.model.model, tokens, steps.get(column), scoring)
+
+    def _correlator(self, engine: str) -> Correlator | None:
+        """Scores and logits by an engine, where they are not the host's."""
+        from oscc.passes.correlators import tuned
+
+        if self.options.request.score == "host":
+            return None
+        asked = 1e-3 * self.options.request.accuracy_mrad
+
+        def chosen(one: Correlation) -> Correlation:
+            return tuned(one, self.card, asked)[0]
+
+        def seen(one: Correlation, sums: FloatArray) -> None:
+            if engine == self.engine:
+                error = (sums - one.digital)[:, one.visible]
+                self.correlated.setdefault(one.name, []).append(error.ravel())
+
+        heads = self.model.config.heads
+        return Correlator(engine, self.card, heads=heads, chosen=chosen, seen=seen)
 
     def choose_schemes(self, training: Sequence[Symbols]) -> None:
         """Scheme of every stage, on all calibration windows together.
@@ -356,7 +378,13 @@ def _content(loop: _Loop | LockLoop, scores: _Scores, corpus: str) -> dict[str, 
 def _by_layer(loop: _Loop) -> dict[str, Any]:
     stages = sum(layer.stages for layer in loop.layers.values())
     periods = sum(layer.periods for layer in loop.layers.values())
+    correlated = [
+        {"correlation": name, "rms_nat": float(np.sqrt(np.mean(np.square(every))))}
+        for name, errors in loop.correlated.items()
+        for every in (np.concatenate(errors),)
+    ]
     return {
+        **({"correlations": correlated} if correlated else {}),
         "periods_per_stage": periods / stages if loop.engine == "circuit" else None,
         "layers": [
             {

@@ -121,21 +121,30 @@ def coverage(program: Program) -> dict[str, Any]:
     need, such as the field for the bound.
     """
     from oscc.ir.views import pair_macs
+    from oscc.lower.correlate import READ_OUT
 
     on_host = [o for o in program.host_operations if o.unit == "mac"]
     by_name: dict[str, int] = {}
     for operation in on_host:
         by_name[operation.name] = by_name.get(operation.name, 0) + operation.count
     layers = []
-    for number in sorted({o.layer for o in on_host}, key=lambda n: (n < 0, n)):
+    numbers = {o.layer for o in on_host} | ({-1} if program.correlations else set())
+    for number in sorted(numbers, key=lambda n: (n < 0, n)):
         stages = {
             stage.name: pair_macs(stage)
             for stage in program.stages
             if stage.name.startswith(f"layer.{number}.")
         }
+        stages |= {
+            one.name: one.macs
+            for one in program.correlations
+            if one.name.startswith(f"layer.{number}.")
+            or (number < 0 and one.name == READ_OUT)
+        }
         host = sum(o.count for o in on_host if o.layer == number)
         layers.append({"layer": number, "stages": stages, **_shared(stages, host)})
     every = {stage.name: pair_macs(stage) for stage in program.stages}
+    every |= {one.name: one.macs for one in program.correlations}
     whole = _shared(every, sum(o.count for o in on_host))
     return {**whole, "host_by_operation": by_name, "layers": layers}
 

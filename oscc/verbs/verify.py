@@ -14,6 +14,7 @@ from oscc.ir.interpret import run as run_ir
 from oscc.ir.program import Program
 from oscc.ir.stage import Stage
 from oscc.ladder.convergence import Convergence, gate, run_twice
+from oscc.ladder.correlations import EXACT_NAT, judge_correlations, summed
 from oscc.ladder.gap import causes
 from oscc.ladder.levels import LevelResult, StageErrors, compare, compare_dwells, judge
 from oscc.ladder.locks import lock_causes
@@ -134,6 +135,7 @@ def judge_all(
     for one in wanted:
         result, entry = _judge_one(program, one, run, used)
         results.append(result)
+        results += _correlated(program, one, run)
         gates += [entry] if entry is not None else []
     tile = _tile(program, options) if _wants_tile(program, options, results) else None
     return Verdict(
@@ -196,6 +198,27 @@ def _all_causes(
     if tile is not None and "rms_rad" in tile:
         found["loading"] = {"rms_rad": tile["rms_rad"], "max_rad": tile["max_rad"]}
     return found
+
+
+def _correlated(program: Program, one: Level, run: Runner) -> list[LevelResult]:
+    """Verdict of scores and logits, where oscillators form them; no deck holds any."""
+    if not program.correlations or one.level == "spice":
+        return []
+    above = None if one.reference == "digital" else run(one.reference)
+    exact = one.level == "ir" or (one.level == "phase")
+    given = one.tolerance_rad
+    try:
+        return [
+            judge_correlations(
+                program,
+                run(one.engine),
+                lambda c: c.digital if above is None else summed(above, c),
+                names=(one.level, one.engine, one.reference),
+                tolerance=min(given, EXACT_NAT) if exact else given,
+            )
+        ]
+    except (ToolError, UndecidedError) as error:
+        return [_not_run(one, error)]
 
 
 def _judge_one(
@@ -320,7 +343,9 @@ def _complete(seen: Observables, program: Program, options: VerifyOptions) -> bo
     if set(seen.stages) != {stage.name for stage in program.stages}:
         return False
     if seen.engine in WHOLE:
-        return True
+        return all(
+            f"{one.name}.correlation" in seen.arrays for one in program.correlations
+        )
     simulation = _simulation(seen.engine, options)
     if program.of_cells:
         return verify_cells.complete(seen, program, simulation)

@@ -11,7 +11,7 @@ from oscc.device.card import Card
 from oscc.device.card_file import card_from_mapping
 from oscc.observables import Observables
 from oscc_backends.artefact import CircuitArtefact, LockProblem, ScalarProblem
-from oscc_sims import lock_circuit
+from oscc_sims import correlate_circuit, lock_circuit
 from oscc_sims.circuit_dwell import ENERGY_PARTS
 from oscc_sims.schemes import SchemeResult, run_probe, run_scheme
 
@@ -103,6 +103,9 @@ class CircuitEngine:
                 ),
                 "fallback_targets": sum(run.fallback_lanes for run in runs),
             }
+        for one in artefact.correlations:
+            arrays[f"{one.name}.correlation"] = correlate_circuit.solve(card, one)
+            facts[one.name] = correlate_circuit.facts(one)
         return Observables(self.name, artefact.program, arrays, facts)
 
 

@@ -10,7 +10,7 @@ from oscc.arrays import FloatArray
 from oscc.errors import UndecidedError
 from oscc.observables import Observables
 from oscc_backends.artefact import LockProblem, PhaseArtefact, ScalarProblem
-from oscc_sims import extrapolation, lock_phase, mobius
+from oscc_sims import correlate_phase, extrapolation, lock_phase, mobius
 
 # An integrator that leaves more than this per step is not offered as exact: the level
 # above is judged at 1e-6 rad.
@@ -78,4 +78,6 @@ class PhaseEngine:
                 continue
             shape = problem.grid
             arrays[f"{problem.stage}.phase"] = solve(problem).reshape(shape)
+        for one in artefact.correlations:
+            arrays[f"{one.name}.correlation"] = correlate_phase.solve(one)
         return Observables(self.name, artefact.program, arrays, {})

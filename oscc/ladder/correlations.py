@@ -1,0 +1,81 @@
+"""Levels of correlations: the error of scores and logits against the level above."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from oscc.arrays import FloatArray
+from oscc.errors import RequestError
+from oscc.ir.correlation import Correlation
+from oscc.ir.program import Program
+from oscc.ladder.levels import LevelResult
+from oscc.observables import Observables
+
+EXACT_NAT = 1e-6
+
+
+def summed(seen: Observables, one: Correlation) -> FloatArray:
+    """What an engine gave for a correlation, shape (H, T, S), [nat].
+
+    Raises:
+        RequestError: the run holds none, or one of another shape.
+    """
+    name = f"{one.name}.correlation"
+    if name not in seen.arrays or seen.arrays[name].shape != one.digital.shape:
+        raise RequestError(
+            f"The {seen.engine} run holds no `{name}`. Simulate all stages."
+        )
+    return np.asarray(seen.arrays[name])
+
+
+def judge_correlations(
+    program: Program,
+    seen: Observables,
+    reference: Callable[[Correlation], FloatArray],
+    *,
+    names: tuple[str, str, str],
+    tolerance: float,
+) -> LevelResult:
+    """Verdict of one level over all visible outputs of all correlations.
+
+    Args:
+        program: A program with correlations.
+        seen: Observables of the level.
+        reference: Sums of the level above, shape (H, T, S).
+        names: Level, engine, and what it is judged against.
+        tolerance: Largest rms error [nat].
+    """
+    errors, places = [], []
+    for one in program.correlations:
+        visible = np.broadcast_to(one.visible, one.digital.shape)
+        error = np.abs(summed(seen, one) - reference(one))[visible]
+        errors.append(error)
+        worst = int(error.argmax())
+        head, query, key = (int(i) for i in np.argwhere(visible)[worst])
+        place = {
+            "stage": one.name,
+            "head": head,
+            "query": query + one.first_token,
+            "key": key,
+            "error_nat": float(error[worst]),
+        }
+        places.append(place)
+    every = np.concatenate(errors)
+    rms = float(np.sqrt(np.mean(every**2)))
+    passed = rms <= tolerance
+    level, engine, above = names
+    return LevelResult(
+        level=level,
+        engine=engine,
+        reference=above,
+        tolerance_rad=None,
+        passed=passed,
+        reason="" if passed else f"scores {rms:.3g} nat rms, {tolerance:.3g} asked",
+        targets=int(every.size),
+        worst=max(places, key=lambda place: float(str(place["error_nat"]))),
+        rms_nat=rms,
+        max_nat=float(every.max()),
+        tolerance_nat=tolerance,
+    )
