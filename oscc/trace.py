@@ -7,6 +7,7 @@ the model's own update; `flow` is solved exactly here, whatever training used.
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
@@ -99,9 +100,8 @@ class Trace:
     `successor` says what becomes of the weight that meets no successor (`dropped` or
     `renormalised`); `operations` counts the host outside the layers. `mode` says what
     all operations are counted for: the whole input (`prefill`), or its last token, the
-    keys and phases of the others being at hand (`decode`). `read_out` holds phasors
-    [T,K] and scaled prototypes [V,K], complex; logits are the real part of their
-    product.
+    keys and phases of the others being at hand (`decode`). `read_out`: phasors [T,K],
+    scaled prototypes [V,K], complex; logits are the real part of their product.
     """
 
     family: str
@@ -176,7 +176,7 @@ def trace(model: Model, tokens: npt.ArrayLike, *, mode: str = "prefill") -> Trac
         ),
         frozen(logits[0]),
         outer_operations(config, len(symbols) - first),
-        _as_mapping(config),
+        dict(json.loads(config.to_json())),
         mode,
         score_trace.read_out(model, phases[0]),
     )
@@ -198,8 +198,7 @@ def forward_with(
         tokens: Symbol numbers, shape (B, T), 1 <= T <= context.
         coupling: Called once per coupling step and window, windows in order within a
             step; returns unwrapped phases [rad], shape (T, K). None: the exact step.
-        scoring: Called once per layer and window; returns the scores of every head.
-            None: the exact score.
+        scoring: Called once per layer and window; None: the exact score.
 
     Returns:
         Logits, shape (B, T, V).
@@ -256,11 +255,10 @@ def _forward(
             layer.score.correlate = score_trace.scored(scoring, number)
     with torch.no_grad():
         theta = double.run(double.embed(torch.from_numpy(symbols)), advance)
-        phases = _numpy(theta)
         if scoring is None:
-            return _numpy(double.read_out(theta)), phases
-        banks = [score_trace.read_out(double, one) for one in phases]
-        return np.stack([scoring(-1, *both)[0] for both in banks]), phases
+            return _numpy(double.read_out(theta)), _numpy(theta)
+        banks = [score_trace.read_out(double, one) for one in _numpy(theta)]
+        return np.stack([scoring(-1, *both)[0] for both in banks]), _numpy(theta)
 
 
 def exact_step(config: ModelConfig, state: LayerState) -> FloatArray:
@@ -399,9 +397,3 @@ def _mode_traces(
         )
         for i in range(len(theta))
     ]
-
-
-def _as_mapping(config: ModelConfig) -> dict[str, Any]:
-    import json
-
-    return dict(json.loads(config.to_json()))

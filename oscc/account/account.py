@@ -9,6 +9,7 @@ from typing import Any
 from oscc.account.assumptions import assumptions
 from oscc.account.balance import measured
 from oscc.account.break_even import break_even
+from oscc.account.correlations import all_energies
 from oscc.account.digital import (
     ONLY_HARDWARE,
     HostWork,
@@ -19,7 +20,7 @@ from oscc.account.digital import (
 )
 from oscc.account.energy_account import CAUSES, EnergyAccount
 from oscc.account.noise import noise_of
-from oscc.account.stages import HARDWARE_CAUSES, StageEnergy, stage_energy
+from oscc.account.stages import HARDWARE_CAUSES, StageEnergy
 from oscc.device import Card, card_from_mapping
 from oscc.device.piecewise import period_s
 from oscc.ir.program import Program
@@ -66,6 +67,13 @@ _CELL_NOTE = (
     f"{CELL_MACS} multiply-accumulates."
 )
 
+
+_CORRELATION_NOTE = (
+    "Scores and logits are correlations of banks of their own, written for them; their "
+    "energy is in the causes above and their products are in the digital figure."
+)
+
+_OMITTED_CORRELATIONS = "buffers, tanks and integrators of correlations: ideal"
 
 _NATIVE_NOTE = (
     "One oscillator a token and head visits its partners in rounds: the difference of "
@@ -125,8 +133,9 @@ def account(
     card = card_from_mapping(program.device)
     fidelities = {stage.fidelity for stage in program.stages}
     kinds = {"cells"} if program.of_cells else fidelities
+    kinds |= {"correlations"} if program.correlations else set()
     known = assumptions(card, kinds, overrides, decoding=_holds_bank(program))
-    stages = [stage_energy(stage, card, known) for stage in program.stages]
+    stages = all_energies(program, card, known)
     host = host_work(program, known)
     causes, total = exact_parts(_causes(stages, host))
     pairs = sum(stage.counts.pairs for stage in stages)
@@ -236,6 +245,8 @@ def _notes(program: Program) -> tuple[str, ...]:
     if program.of_cells:
         native = any(stage.lock_mode == "native" for stage in program.stages)
         out.append(_NATIVE_NOTE if native else _CELL_NOTE)
+    if program.correlations:
+        out.append(_CORRELATION_NOTE)
     bound = bound_note(program)
     if bound is not None:
         out.append(bound)
@@ -258,4 +269,5 @@ def _omitted(program: Program) -> tuple[str, ...]:
         return (*_OMITTED_CELLS, *_OMITTED)
     words = {stage.fidelity for stage in program.stages}
     out = [_OMITTED_BY_FIDELITY[w] for w in sorted(words) if w in _OMITTED_BY_FIDELITY]
+    out += [_OMITTED_CORRELATIONS] if program.correlations else []
     return (*out, *_OMITTED)

@@ -172,6 +172,24 @@ _CELLS = (
 )
 
 
+_CORRELATIONS = (
+    Assumption(
+        "mixer_S",
+        1e-4,
+        "S",
+        "transconductance of a mixer of strength one, that of a weight element; "
+        "assumed",
+    ),
+    Assumption(
+        "integrator_read_J",
+        1e-12,
+        "J",
+        "conversion of one integrated product to a number; assumed like that of a "
+        "crossing time",
+    ),
+)
+
+
 def _turnaround(fidelity: str) -> tuple[Assumption, ...]:
     if fidelity == "cells":
         values = {"hold_periods": 1.0, "settle_periods": 0.0, "read_periods": 1.0}
@@ -219,7 +237,7 @@ def assumptions(
     Args:
         card: Device card; its parameters are listed, but are changed in the card.
         fidelities: Of the stages; `oscillators` adds its shapers and settling, `cells`
-            stands for stages of pair cells.
+            stands for stages of pair cells, `correlations` for scores and logits.
         overrides: Values by name, in the unit of the assumption.
         decoding: Whether a bank of earlier tokens is read, which has to be kept.
 
@@ -237,6 +255,7 @@ def assumptions(
     listed = [*_ALWAYS, *_turnaround(kind)]
     listed += (_SHAPER if real else ()) + (_CELLS if cells else ())
     listed += _BANK if decoding else ()
+    listed += _CORRELATIONS if "correlations" in fidelities else ()
     found = {entry.name: entry for entry in listed}
     for name, value in (overrides or {}).items():
         if name not in found:

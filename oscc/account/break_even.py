@@ -16,8 +16,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from oscc.account.assumptions import Assumption
+from oscc.account.correlations import all_energies
 from oscc.account.noise import noise_periods, thermal_variance_per_period
-from oscc.account.stages import stage_energy
 from oscc.device import Card
 from oscc.ir.program import Program
 
@@ -25,8 +25,8 @@ from oscc.ir.program import Program
 def _hardware(program: Program, card: Card, known: Mapping[str, Assumption]) -> float:
     return math.fsum(
         value
-        for stage in program.stages
-        for value in stage_energy(stage, card, known).causes_J.values()
+        for stage in all_energies(program, card, known)
+        for value in stage.causes_J.values()
     )
 
 

@@ -54,6 +54,9 @@ def digital_energy_J(
 ) -> dict[str, float]:
     """Energy of the coupling as multiply-accumulates, by precision, [J].
 
+    Scores and logits count where oscillators form them; else the host does on both
+    sides.
+
     Source: figures of the assumptions `digital_*_mac_J`.
 
     Example:
@@ -65,6 +68,7 @@ def digital_energy_J(
         1.38
     """
     macs = coupling_macs(program)
+    macs += sum(one.macs for one in program.correlations)
     return {name: macs * known[f"digital_{name}_mac_J"].value for name in PRECISIONS}
 
 

@@ -145,6 +145,8 @@ def _show(content: dict[str, Any], path: Path) -> None:
         f"KL {content['kl_nats']:.2e} nats"
     )
     _show_layers(content["layers"])
+    for one in content.get("correlations", ()):
+        say(f"{one['correlation']}: {one['rms_nat']:.2g} nat rms")
     if content["periods_per_stage"] is not None:
         say(f"{content['periods_per_stage']:.1f} oscillator periods a stage on average")
     say(f"wrote {wrote(path)}")

@@ -7,9 +7,10 @@ from collections.abc import Callable
 import numpy as np
 
 from oscc.arrays import FloatArray
-from oscc.errors import RequestError
+from oscc.errors import RequestError, UndecidedError
 from oscc.ir.correlation import Correlation
 from oscc.ir.program import Program
+from oscc.ladder.convergence import SHARE
 from oscc.ladder.levels import LevelResult
 from oscc.observables import Observables
 
@@ -28,6 +29,42 @@ def summed(seen: Observables, one: Correlation) -> FloatArray:
             f"The {seen.engine} run holds no `{name}`. Simulate all stages."
         )
     return np.asarray(seen.arrays[name])
+
+
+def has_correlations(program: Program, seen: Observables, *, gate: bool) -> bool:
+    """Whether a run holds every correlation, with the gate at both steps."""
+    words = ("correlation", "raw.half_step_correlation") if gate else ("correlation",)
+    return all(
+        f"{one.name}.{word}" in seen.arrays
+        for one in program.correlations
+        for word in words
+    )
+
+
+def require_converged(program: Program, seen: Observables, tolerance: float) -> None:
+    """Refuse a simulator's run that half the step changes by more than its share.
+
+    Args:
+        program: A program with correlations.
+        seen: Observables of a simulator.
+        tolerance: Largest rms error [nat].
+
+    Raises:
+        UndecidedError: it was run at one step only, or has not converged.
+    """
+    if not has_correlations(program, seen, gate=True):
+        raise UndecidedError(
+            "scores were run at one step only, so that their convergence is not known. "
+            "Simulate again with the gate."
+        )
+    for one in program.correlations:
+        finer = seen.arrays[f"{one.name}.raw.half_step_correlation"]
+        moved = float(np.abs(finer - summed(seen, one)).max())
+        if moved > SHARE * tolerance:
+            raise UndecidedError(
+                f"{one.name}: half the step moves {seen.engine} by {moved:.2g} nat, "
+                f"more than a third of {tolerance:.2g}."
+            )
 
 
 def judge_correlations(

@@ -15,7 +15,7 @@ from oscc.ir.rounds import oscillators
 from oscc.ir.stage import Stage
 from oscc.ir.views import coupled_pairs
 from oscc.observables import Observables
-from oscc.pages import cells, tables
+from oscc.pages import cells, levels, tables
 from oscc.units import grouped
 
 LIMIT_BYTES = 2_000_000
@@ -75,6 +75,7 @@ def report_html(parts: ReportParts, *, beside: ReportParts | None = None) -> str
 def _context(parts: ReportParts, beside: ReportParts | None) -> dict[str, Any]:
     program, energy = parts.program, parts.energy
     words = cells if program.of_cells else tables
+    ladder = cells if program.of_cells else levels
     return {
         "cells": program.of_cells,
         "title": _title(parts),
@@ -86,7 +87,7 @@ def _context(parts: ReportParts, beside: ReportParts | None) -> dict[str, Any]:
         "stages": words.stage_table(program, parts.seen),
         "passes": tables.pass_table(program),
         "host": tables.host_table(program, energy),
-        "ladder": _ladder(parts.verdict, words.ladder_table),
+        "ladder": _ladder(parts.verdict, ladder.ladder_table),
         "energy": _energy(energy, words.noise_lines),
         "evaluation": None
         if parts.evaluate is None

@@ -200,42 +200,6 @@ def host_table(program: Program, energy: Mapping[str, Any] | None) -> Table:
     return table(("on the host", "count", "unit", "energy"), rows, (1, 3))
 
 
-def ladder_table(verdict: Mapping[str, Any]) -> Table:
-    """One row a level of `verify.json`."""
-    rows = []
-    for level in verdict["levels"]:
-        worst = level["worst"]
-        place = (
-            f"{worst['stage']} token {worst['token']} coordinate "
-            f"{worst['coordinate']}: {angle(worst['error_rad'])} "
-            f"at drive {worst['drive']:.3g}"
-            if worst and "token" in worst
-            else ""
-        )
-        said = {True: "pass", False: "FAIL", None: "undecided"}[level["passed"]]
-        rows.append(
-            (
-                level["level"],
-                level["engine"],
-                level["reference"],
-                grouped(level["targets"]),
-                angle(level["rms_rad"]),
-                angle(level["median_rad"]),
-                angle(level["p99_rad"]),
-                angle(level["max_rad"]),
-                str(level["slips"]),
-                angle(level["tolerance_rad"]),
-                said,
-                "; ".join(part for part in (level["reason"], place) if part),
-            )
-        )
-    columns = (
-        *("level", "engine", "against", "targets", "rms", "median", "99 %", "largest"),
-        *("slips", "tolerance", "verdict", "worst target"),
-    )
-    return table(columns, rows, range(3, 10))
-
-
 def convergence_lines(verdict: Mapping[str, Any]) -> list[str]:
     """A sentence for each simulator's gate."""
     return [

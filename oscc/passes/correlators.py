@@ -74,8 +74,8 @@ def tuned(
     else:
         raise RequestError(
             f"{one.name}: harmonics of card {card.name} leave {leak:.2g} nat rms even "
-            f"with tanks of quality {QUALITIES[-1]:g}; {accuracy:g} were asked. Ask for "
-            "less (--accuracy-mrad) or leave --score to the host."
+            f"with tanks of quality {QUALITIES[-1]:g}; {accuracy:g} were asked. "
+            "Ask for less (--accuracy-mrad) or leave --score to the host."
         )
     weight = transient_weight(one)
     left = min(_TRANSIENT_SHARE * accuracy / weight, 1.0) if weight else 1.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -81,3 +82,41 @@ def _fresh(
     if number < 0:
         return correlation(READ_OUT, query[first:], key, causal=False)
     return correlation(score_name(number), query[first:], key, heads, first_token=first)
+
+
+class LoopScores:
+    """Scores and logits of many windows, each with the tanks that it needs.
+
+    Args:
+        card: Device card.
+        heads: Heads of a layer's score.
+        accuracy: Wanted rms error of an output [nat].
+    """
+
+    def __init__(self, card: Card, heads: int, accuracy: float) -> None:
+        self.card, self.heads, self.accuracy = card, heads, accuracy
+        self.squares: dict[str, float] = {}
+        self.outputs: dict[str, int] = {}
+
+    def correlator(self, engine: str, noted: bool) -> Correlator:
+        """What the host asks of an engine; errors are kept if they are to be noted."""
+        from oscc.passes.correlators import tuned
+
+        def chosen(one: Correlation) -> Correlation:
+            return tuned(one, self.card, self.accuracy)[0]
+
+        def seen(one: Correlation, sums: FloatArray) -> None:
+            if noted:
+                error = float(np.square(sums - one.digital)[:, one.visible].sum())
+                self.squares[one.name] = self.squares.get(one.name, 0.0) + error
+                self.outputs[one.name] = self.outputs.get(one.name, 0) + one.outputs
+
+        return Correlator(engine, self.card, heads=self.heads, chosen=chosen, seen=seen)
+
+    def content(self) -> dict[str, Any]:
+        """Error by correlation against its own digital sums, for `evaluate.json`."""
+        rows = [
+            {"correlation": name, "rms_nat": (squares / self.outputs[name]) ** 0.5}
+            for name, squares in self.squares.items()
+        ]
+        return {"correlations": rows} if rows else {}

@@ -26,6 +26,7 @@ from oscc.lower.program import LOCK_FAMILIES
 from oscc.passes.options import PassOptions, Scheme
 from oscc.verbs.compile import CompileRequest, default_device, pass_options
 from oscc.verbs.compile_cells import require_lock_mode
+from oscc.verbs.correlate import LoopScores
 from oscc.verbs.evaluate_locks import LockLoop
 from oscc.verbs.held_out import CALIBRATION_WINDOWS, symbols_of
 from oscc.verbs.stage_run import read_drive, run_stage
@@ -162,7 +163,9 @@ class _Loop:
         self.passes: PassOptions = pass_options(self.card, options.request)
         self.schemes: dict[str, Scheme] = {}
         self.layers: dict[str, _Layer] = {}
-        self.correlated: dict[str, list[FloatArray]] = {}
+        self.scores = LoopScores(
+            self.card, model.config.heads, 1e-3 * options.request.accuracy_mrad
+        )
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -174,27 +177,10 @@ class _Loop:
         from oscc.trace import forward_with
 
         steps = {"phase": self.phase, "circuit": self.circuit}
-        scoring = self._correlator(column) if column in steps else None
+        scoring = None
+        if column in steps and self.options.request.score == "hardware":
+            scoring = self.scores.correlator(column, column == self.engine)
         return forward_with(self.model.model, tokens, steps.get(column), scoring)
-
-    def _correlator(self, engine: str) -> Correlator | None:
-        """Scores and logits by an engine, where they are not the host's."""
-        from oscc.passes.correlators import tuned
-
-        if self.options.request.score == "host":
-            return None
-        asked = 1e-3 * self.options.request.accuracy_mrad
-
-        def chosen(one: Correlation) -> Correlation:
-            return tuned(one, self.card, asked)[0]
-
-        def seen(one: Correlation, sums: FloatArray) -> None:
-            if engine == self.engine:
-                error = (sums - one.digital)[:, one.visible]
-                self.correlated.setdefault(one.name, []).append(error.ravel())
-
-        heads = self.model.config.heads
-        return Correlator(engine, self.card, heads=heads, chosen=chosen, seen=seen)
 
     def choose_schemes(self, training: Sequence[Symbols]) -> None:
         """Scheme of every stage, on all calibration windows together.
@@ -378,13 +364,8 @@ def _content(loop: _Loop | LockLoop, scores: _Scores, corpus: str) -> dict[str, 
 def _by_layer(loop: _Loop) -> dict[str, Any]:
     stages = sum(layer.stages for layer in loop.layers.values())
     periods = sum(layer.periods for layer in loop.layers.values())
-    correlated = [
-        {"correlation": name, "rms_nat": float(np.sqrt(np.mean(np.square(every))))}
-        for name, errors in loop.correlated.items()
-        for every in (np.concatenate(errors),)
-    ]
     return {
-        **({"correlations": correlated} if correlated else {}),
+        **loop.scores.content(),
         "periods_per_stage": periods / stages if loop.engine == "circuit" else None,
         "layers": [
             {

@@ -132,7 +132,29 @@ def _simulator(
         decks_dir=options.decks,
         gate=options.gate,
     )
-    return seen
+    return _with_correlations(program, runner, seen, options)
+
+
+def _with_correlations(
+    program: Program, runner: Any, seen: Observables, options: SimulateOptions
+) -> Observables:
+    """The run with scores and logits from decks of their tanks, where it has any."""
+    from oscc.device.card_file import card_from_mapping
+    from oscc_sims import correlate_spice
+
+    if not program.correlations or options.stages is not None:
+        return seen
+    arrays = correlate_spice.run(
+        card_from_mapping(program.device, "the program's device card"),
+        program.correlations,
+        runner.open(),
+        runner.dialect,
+        gate=options.gate,
+        jobs=options.jobs,
+        timeout_s=options.timeout_s,
+        decks_dir=None if options.decks is None else options.decks.parent / "branches",
+    )
+    return replace(seen, arrays={**seen.arrays, **arrays})
 
 
 def chosen_targets(program: Program, options: SimulateOptions) -> dict[str, IntArray]:

@@ -14,7 +14,13 @@ from oscc.ir.interpret import run as run_ir
 from oscc.ir.program import Program
 from oscc.ir.stage import Stage
 from oscc.ladder.convergence import Convergence, gate, run_twice
-from oscc.ladder.correlations import EXACT_NAT, judge_correlations, summed
+from oscc.ladder.correlations import (
+    EXACT_NAT,
+    has_correlations,
+    judge_correlations,
+    require_converged,
+    summed,
+)
 from oscc.ladder.gap import causes
 from oscc.ladder.levels import LevelResult, StageErrors, compare, compare_dwells, judge
 from oscc.ladder.locks import lock_causes
@@ -201,24 +207,26 @@ def _all_causes(
 
 
 def _correlated(program: Program, one: Level, run: Runner) -> list[LevelResult]:
-    """Verdict of scores and logits, where oscillators form them; no deck holds any."""
-    if not program.correlations or one.level == "spice":
+    """Verdict of scores and logits, where oscillators form them."""
+    if not program.correlations:
         return []
-    above = None if one.reference == "digital" else run(one.reference)
-    exact = one.level == "ir" or (one.level == "phase")
-    given = one.tolerance_rad
+    exact = one.level in ("ir", "phase")
+    asked = EXACT_NAT if exact else one.tolerance_rad
     try:
-        return [
-            judge_correlations(
-                program,
-                run(one.engine),
-                lambda c: c.digital if above is None else summed(above, c),
-                names=(one.level, one.engine, one.reference),
-                tolerance=min(given, EXACT_NAT) if exact else given,
-            )
-        ]
+        above = None if one.reference == "digital" else run(one.reference)
+        seen = run(one.engine)
+        if one.level == "spice":
+            require_converged(program, seen, asked)
+        result = judge_correlations(
+            program,
+            seen,
+            lambda c: c.digital if above is None else summed(above, c),
+            names=(one.level, one.engine, one.reference),
+            tolerance=asked,
+        )
+        return [result]
     except (ToolError, UndecidedError) as error:
-        return [_not_run(one, error)]
+        return [replace(_not_run(one, error), tolerance_rad=None, tolerance_nat=asked)]
 
 
 def _judge_one(
@@ -343,12 +351,12 @@ def _complete(seen: Observables, program: Program, options: VerifyOptions) -> bo
     if set(seen.stages) != {stage.name for stage in program.stages}:
         return False
     if seen.engine in WHOLE:
-        return all(
-            f"{one.name}.correlation" in seen.arrays for one in program.correlations
-        )
+        return has_correlations(program, seen, gate=False)
     simulation = _simulation(seen.engine, options)
     if program.of_cells:
         return verify_cells.complete(seen, program, simulation)
+    if not has_correlations(program, seen, gate=options.simulate.gate):
+        return False
     wanted = chosen_targets(program, simulation)
     for name, index in wanted.items():
         at_hand = {tuple(row) for row in seen.arrays[f"{name}.index"].tolist()}

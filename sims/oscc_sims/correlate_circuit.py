@@ -9,7 +9,8 @@ so that u is P exp(-a .) + Re[c exp(lambda .)] in each state, lambda^2 + lambda/
 once a card. A cell is held at V_MIT and let go at its written time, within the period
 before s = 0; up to then its tank is at rest, so that
 
-    u(s) = u_cycle(theta + s) - Re[b exp(lambda (s + m))],   m = (theta - begin) mod 2 pi
+    u(s) = u_cycle(theta + s) - Re[b exp(lambda (s + m))]
+    m = (theta - begin) mod 2 pi
 
 with b from u_cycle at the beginning of the insulating state. The product of two tanks
 is integrated over whole periods by equally spaced samples, exact but for harmonics of
