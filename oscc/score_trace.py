@@ -39,6 +39,12 @@ def scored(scoring: Scoring, number: int) -> Callable[..., torch.Tensor]:
     return scores
 
 
+def put_in(model: Any, scoring: Scoring | None) -> None:
+    """Have a callable form the scores of every layer; None leaves them as they are."""
+    for number, layer in enumerate(model.coupling_layers() if scoring else ()):
+        layer.score.correlate = scored(cast("Scoring", scoring), number)
+
+
 def phasors(lifted: torch.Tensor) -> ComplexArray:
     """Complex phasors (T, K) of lifted pairs by head, (H, T, 2d)."""
     pairs = (

@@ -250,9 +250,7 @@ def _forward(
         ]
         return torch.from_numpy(np.stack(rows))
 
-    if scoring is not None:
-        for number, layer in enumerate(double.coupling_layers()):
-            layer.score.correlate = score_trace.scored(scoring, number)
+    score_trace.put_in(double, scoring)
     with torch.no_grad():
         theta = double.run(double.embed(torch.from_numpy(symbols)), advance)
         if scoring is None:

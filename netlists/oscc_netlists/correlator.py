@@ -75,28 +75,12 @@ def correlator_deck(
         >>> ideal_elements(deck.circuit)
         {'E': 1}
     """
-    period, gnucap = period_s(card), settings.dialect == "gnucap"
-    own = dataclasses.replace(card, f_max_Hz=None)
-    make = vo2.abrupt_cell if gnucap else vo2.smooth_cell
-    supply = VoltageSource(SUPPLY, "vdd", "0", Dc(card.vdd_V))
-    # a node held at V_MIT before: the inductor carries its current, the tank rests
-    held = card.v_mit_V / TANK_OHM
-    tank: tuple[Element, ...] = (
-        Amplifier("e_b_1", "b_1", "0", NODE, "0", 1.0),
-        Resistor("r_t_1", "b_1", TANK, TANK_OHM),
-        Inductor("l_t_1", TANK, "0", TANK_OHM / (quality * omega(card)), held),
-        Capacitor("c_t_1", TANK, "0", quality / (TANK_OHM * omega(card)), 0.0),
-    )
-    kind = "two-state" if gnucap else "smooth"
-    sections = (
-        Section("target", f"supply, card {card.name}", (supply,)),
-        Section("target", f"{kind} VO2 cell", make(own, "1", NODE, card.v_mit_V)),
-        Section("shaper", f"buffer and tank, quality {quality!r}", tank),
-    )
+    gnucap = settings.dialect == "gnucap"
     models: tuple[SwitchModel, ...] = (vo2.device_model(card),) if gnucap else ()
+    period = period_s(card)
     step = period / settings.steps_per_period
     run = Transient(step, periods * period, settings.options)
-    bare = Circuit("", (), sections, models, run, ())
+    bare = Circuit("", (), _sections(card, quality, gnucap), models, run, ())
     counts = " ".join(f"{k} {n}" for k, n in ideal_elements(bare).items())
     header = (
         ("fidelity", "oscillators"),
@@ -116,6 +100,25 @@ def correlator_deck(
     )
     swing = card.v_imt_V - card.v_mit_V
     level = card.v_imt_V - BELOW[settings.dialect] * swing
-    return CorrelatorDeck(
-        circuit, write(circuit, settings.dialect), settings.dialect, level
+    text = write(circuit, settings.dialect)
+    return CorrelatorDeck(circuit, text, settings.dialect, level)
+
+
+def _sections(card: Card, quality: float, gnucap: bool) -> tuple[Section, ...]:
+    own = dataclasses.replace(card, f_max_Hz=None)
+    make = vo2.abrupt_cell if gnucap else vo2.smooth_cell
+    supply = VoltageSource(SUPPLY, "vdd", "0", Dc(card.vdd_V))
+    # a node held at V_MIT before: the inductor carries its current, the tank rests
+    held = card.v_mit_V / TANK_OHM
+    tank: tuple[Element, ...] = (
+        Amplifier("e_b_1", "b_1", "0", NODE, "0", 1.0),
+        Resistor("r_t_1", "b_1", TANK, TANK_OHM),
+        Inductor("l_t_1", TANK, "0", TANK_OHM / (quality * omega(card)), held),
+        Capacitor("c_t_1", TANK, "0", quality / (TANK_OHM * omega(card)), 0.0),
+    )
+    kind = "two-state" if gnucap else "smooth"
+    return (
+        Section("target", f"supply, card {card.name}", (supply,)),
+        Section("target", f"{kind} VO2 cell", make(own, "1", NODE, card.v_mit_V)),
+        Section("shaper", f"buffer and tank, quality {quality!r}", tank),
     )

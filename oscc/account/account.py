@@ -132,8 +132,7 @@ def account(
     """
     card = card_from_mapping(program.device)
     fidelities = {stage.fidelity for stage in program.stages}
-    kinds = {"cells"} if program.of_cells else fidelities
-    kinds |= {"correlations"} if program.correlations else set()
+    kinds = _kinds(program, fidelities)
     known = assumptions(card, kinds, overrides, decoding=_holds_bank(program))
     stages = all_energies(program, card, known)
     host = host_work(program, known)
@@ -162,6 +161,12 @@ def account(
         notes=_notes(program),
         omitted=_omitted(program),
     )
+
+
+def _kinds(program: Program, fidelities: set[str]) -> set[str]:
+    """What the assumptions must hold figures for."""
+    formed = {"correlations"} if program.correlations else set()
+    return ({"cells"} if program.of_cells else fidelities) | formed
 
 
 def _per_token(

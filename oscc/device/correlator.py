@@ -46,7 +46,7 @@ def leakage(card: Card, quality: float, orders: int = ORDERS) -> FloatArray:
     Example:
         >>> from oscc.device import load_card
         >>> [float(r) for r in leakage(load_card("vo2-two-state-6k"), 5.0, 2).round(4)]
-        [1.0, 0.0022]
+        [1.0, 0.0004]
     """
     n = np.arange(1, orders + 1)
     passed = np.abs(waveform_series(card, n) * tank_response(quality, n)) ** 2

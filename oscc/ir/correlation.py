@@ -14,13 +14,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from oscc.arrays import FloatArray, frozen
+from oscc.arrays import BoolArray, FloatArray, frozen
 from oscc.checks import require_finite, require_positive, require_shape, require_whole
 from oscc.errors import RequestError
-
-BoolArray = npt.NDArray[np.bool_]
 
 MOST_PERIODS = 100_000
 
@@ -157,22 +154,3 @@ class Correlation:
     def columns(self, head: int) -> slice:
         """Coordinates of a head."""
         return slice(head * self.width, (head + 1) * self.width)
-
-
-def interpret_correlation(stage: Correlation) -> FloatArray:
-    """The sums as the equation of the module says, shape (H, T, S), [nat].
-
-    One cosine of a difference at a time; nothing is shared with the engines.
-
-    Example:
-        >>> one, zero = np.ones((1, 1)), np.zeros((1, 1))
-        >>> both = Correlation("c", zero, zero + np.pi / 3, one, one, one[None])
-        >>> float(interpret_correlation(both).round(12)[0, 0, 0])
-        0.5
-    """
-    out = np.zeros(stage.digital.shape)
-    for query, key in np.argwhere(stage.visible).tolist():
-        cosine = np.cos(stage.query_rad[query] - stage.key_rad[key])
-        terms = stage.query_gain[query] * stage.key_gain[key] * cosine
-        out[:, query, key] = terms.reshape(stage.heads, -1).sum(axis=1)
-    return out

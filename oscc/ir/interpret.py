@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from oscc.arrays import FloatArray
-from oscc.ir.correlation import interpret_correlation
+from oscc.ir.correlation import Correlation
 from oscc.ir.program import Program
 from oscc.ir.stage import Stage
 from oscc.observables import Observables
@@ -97,6 +97,26 @@ def interpret_cells(stage: Stage) -> FloatArray:
     pull = np.abs(stage.gain_rad) * np.hypot(real[0], imaginary[0])
     still = np.maximum(pull**2 - stage.detuning_rad**2, 0.0)
     out: FloatArray = np.sqrt(still) / pull
+    return out
+
+
+def interpret_correlation(stage: Correlation) -> FloatArray:
+    """The sums as their equation says (oscc.ir.correlation), shape (H, T, S), [nat].
+
+    One cosine of a difference at a time; nothing is shared with the engines.
+
+    Example:
+        >>> from oscc.ir.correlation import Correlation
+        >>> one, zero = np.ones((1, 1)), np.zeros((1, 1))
+        >>> both = Correlation("c", zero, zero + np.pi / 3, one, one, one[None])
+        >>> float(interpret_correlation(both).round(12)[0, 0, 0])
+        0.5
+    """
+    out = np.zeros(stage.digital.shape)
+    for query, key in np.argwhere(stage.visible).tolist():
+        cosine = np.cos(stage.query_rad[query] - stage.key_rad[key])
+        terms = stage.query_gain[query] * stage.key_gain[key] * cosine
+        out[:, query, key] = terms.reshape(stage.heads, -1).sum(axis=1)
     return out
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
-from oscc.arrays import FloatArray
+from oscc.arrays import BoolArray, FloatArray
 from oscc.errors import RequestError, UndecidedError
 from oscc.ir.correlation import Correlation
 from oscc.ir.program import Program
@@ -67,6 +68,23 @@ def require_converged(program: Program, seen: Observables, tolerance: float) -> 
             )
 
 
+def every_visible(one: Correlation) -> BoolArray:
+    """Which outputs are read, shape (H, T, S)."""
+    return np.broadcast_to(one.visible, one.digital.shape)
+
+
+def _worst(one: Correlation, error: FloatArray) -> dict[str, Any]:
+    place = int(error.argmax())
+    head, query, key = (int(i) for i in np.argwhere(every_visible(one))[place])
+    return {
+        "stage": one.name,
+        "head": head,
+        "query": query + one.first_token,
+        "key": key,
+        "error_nat": float(error[place]),
+    }
+
+
 def judge_correlations(
     program: Program,
     seen: Observables,
@@ -86,19 +104,10 @@ def judge_correlations(
     """
     errors, places = [], []
     for one in program.correlations:
-        visible = np.broadcast_to(one.visible, one.digital.shape)
+        visible = every_visible(one)
         error = np.abs(summed(seen, one) - reference(one))[visible]
         errors.append(error)
-        worst = int(error.argmax())
-        head, query, key = (int(i) for i in np.argwhere(visible)[worst])
-        place = {
-            "stage": one.name,
-            "head": head,
-            "query": query + one.first_token,
-            "key": key,
-            "error_nat": float(error[worst]),
-        }
-        places.append(place)
+        places.append(_worst(one, error))
     every = np.concatenate(errors)
     rms = float(np.sqrt(np.mean(every**2)))
     passed = rms <= tolerance
@@ -111,7 +120,7 @@ def judge_correlations(
         passed=passed,
         reason="" if passed else f"scores {rms:.3g} nat rms, {tolerance:.3g} asked",
         targets=int(every.size),
-        worst=max(places, key=lambda place: float(str(place["error_nat"]))),
+        worst=max(places, key=lambda place: place["error_nat"]),
         rms_nat=rms,
         max_nat=float(every.max()),
         tolerance_nat=tolerance,

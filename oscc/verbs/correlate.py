@@ -9,7 +9,8 @@ import numpy as np
 
 from oscc.arrays import ComplexArray, FloatArray
 from oscc.device.card import Card
-from oscc.ir.correlation import Correlation, interpret_correlation
+from oscc.ir.correlation import Correlation
+from oscc.ir.interpret import interpret_correlation
 from oscc.lower.correlate import READ_OUT, correlation, score_name
 
 Chosen = Callable[[Correlation], Correlation | None]

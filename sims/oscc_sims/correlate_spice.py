@@ -29,7 +29,7 @@ from oscc.files import write_atomic
 from oscc.ir.correlation import Correlation
 from oscc.phases import TURN
 from oscc_netlists.correlator import NODE, TANK, CorrelatorDeck, correlator_deck
-from oscc_netlists.settings import Settings, default_settings
+from oscc_netlists.settings import default_settings
 from oscc_sims.crossings import upward
 from oscc_sims.process import Children, side_by_side
 from oscc_sims.rawfile import Plot
@@ -140,8 +140,7 @@ def run(
     work = [
         partial(
             _branch,
-            card,
-            (quality, longest[quality], kinds[kind]),
+            correlator_deck(card, quality, longest[quality], kinds[kind]),
             simulator,
             timeout_s,
             None if decks_dir is None else decks_dir / f"tank-{quality:g}{kind}.cir",
@@ -159,20 +158,18 @@ def run(
 
 
 def _branch(
-    card: Card,
-    kind: tuple[float, int, Settings],
+    deck: CorrelatorDeck,
     simulator: Simulator,
     timeout_s: float,
     path: Path | None,
     children: Children,
 ) -> Branch:
-    deck = correlator_deck(card, *kind)
     if path is not None:
         write_atomic(path, deck.text)
     try:
         return read_branch(deck, simulator.run(children, deck, timeout_s))
     except SimulatorFault as fault:
         raise ToolError(
-            f"{simulator.name} failed for the branch of a correlator, quality "
-            f"{kind[0]:g}: {fault.reason}. No score is reported."
+            f"{simulator.name} failed for the branch of a correlator: {fault.reason}. "
+            "No score is reported."
         ) from fault

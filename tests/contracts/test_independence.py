@@ -28,6 +28,7 @@ SHARED = {
     "oscc.errors",
     "oscc.files",
     "oscc.ir",
+    "oscc.ir.correlation",
     "oscc.ir.coupling",
     "oscc.ir.lock",
     "oscc.ir.plan",

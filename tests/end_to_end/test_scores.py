@@ -31,7 +31,7 @@ def test_every_level_is_judged_in_both_loops(family: str, mode: str) -> None:
         found = scored(verify(program, (), options).levels)
         assert [one.level for one in found] == ["ir", "phase", "circuit"]
         assert [one.passed for one in found[:2]] == [True, True]
-        assert found[0].rms_nat < 1e-12
+        assert found[0].rms_nat < 1e-10
         # in the closed loop the phases of the layer before are off as well
         assert 1e-5 < found[2].rms_nat < (0.02 if options.model is None else 0.3)
         assert found[2].passed == (found[2].rms_nat <= 0.02)

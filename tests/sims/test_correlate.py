@@ -12,7 +12,8 @@ from oscc.device import load_card
 from oscc.device.correlator import leakage
 from oscc.device.piecewise import INSULATING, omega, segments, waveform_V
 from oscc.errors import RequestError
-from oscc.ir.correlation import Correlation, interpret_correlation
+from oscc.ir.correlation import Correlation
+from oscc.ir.interpret import interpret_correlation
 from oscc_sims import correlate_circuit, correlate_phase, correlate_spice
 from oscc_sims.simulator import open_simulator
 

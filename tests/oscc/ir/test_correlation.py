@@ -9,7 +9,8 @@ import pytest
 
 from oscc.errors import RequestError
 from oscc.ir.codec import decode, encode
-from oscc.ir.correlation import Correlation, interpret_correlation
+from oscc.ir.correlation import Correlation
+from oscc.ir.interpret import interpret_correlation
 from oscc.testing.tiny import tiny_program
 
 

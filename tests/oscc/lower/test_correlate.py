@@ -7,7 +7,7 @@ import pytest
 
 from oscc.device import card_to_mapping, load_card
 from oscc.errors import RequestError
-from oscc.ir.correlation import interpret_correlation
+from oscc.ir.interpret import interpret_correlation
 from oscc.lower import lower
 from oscc.testing.tiny import tiny_model
 from oscc.trace import LayerTrace, forward_with, trace

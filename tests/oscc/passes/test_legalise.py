@@ -12,6 +12,7 @@ from oscc.device import load_card
 from oscc.errors import RequestError
 from oscc.ir import Stage
 from oscc.passes import PIPELINE, PassOptions, choose_dwell, legalise, run
+from oscc.passes.correlators import choose_correlators
 from oscc.passes.legalise import largest_injection
 from oscc.passes.locks import choose_locks
 from oscc.testing.tiny import tiny_program, tiny_stage
@@ -75,10 +76,12 @@ def test_it_changes_nothing_and_records_the_share() -> None:
 
 
 def test_the_pipeline_is_in_order_and_tells_of_each_pass() -> None:
-    assert (choose_locks, choose_dwell, legalise) == PIPELINE
+    steps = (choose_locks, choose_dwell, choose_correlators, legalise)
+    assert steps == PIPELINE
     seen = []
     fixed = options(scheme="plain", substeps=2, periods=30)
     program = run(tiny_program(), fixed, after=lambda name, _: seen.append(name))
-    assert seen == ["choose_locks", "choose_dwell", "legalise"]
-    # a program without pair cells has nothing to tell of the first
-    assert [p["name"] for p in program.provenance["passes"]] == seen[1:]
+    assert seen == [step.__name__ for step in steps]
+    # a program without pair cells or correlations has nothing to tell of theirs
+    told = [p["name"] for p in program.provenance["passes"]]
+    assert told == ["choose_dwell", "legalise"]
