@@ -30,12 +30,17 @@ _LEAK_SHARE, _TRANSIENT_SHARE = 0.5, 0.25
 _TERMS = 8  # harmonics of the prediction; r_9 is below 1e-4 of r_2
 
 
+def _products(query: Any, key: Any) -> Any:
+    """Product over coordinates; no BLAS, whose sums depend on the threads."""
+    return np.einsum("tj,uj->tu", query, key)
+
+
 def _power_sums(one: Correlation, order: int) -> FloatArray:
     """sum_j w_j cos(n D_j) of every output, shape (outputs,), [nat]."""
     query = one.query_gain * np.exp(1j * order * one.query_rad)
     key = np.conj(one.key_gain * np.exp(1j * order * one.key_rad))
     columns = [one.columns(head) for head in range(one.heads)]
-    sums = [(query[:, c] @ key[:, c].T).real[one.visible] for c in columns]
+    sums = [_products(query[:, c], key[:, c]).real[one.visible] for c in columns]
     return np.concatenate(sums)
 
 
@@ -50,7 +55,7 @@ def transient_weight(one: Correlation) -> float:
     """Rms over the outputs of 2 sum_j |w_j|, [nat]."""
     query, key = np.abs(one.query_gain), np.abs(one.key_gain)
     columns = [one.columns(head) for head in range(one.heads)]
-    sums = [(query[:, c] @ key[:, c].T)[one.visible] for c in columns]
+    sums = [_products(query[:, c], key[:, c])[one.visible] for c in columns]
     return 2.0 * float(np.sqrt(np.mean(np.square(np.concatenate(sums)))))
 
 
