@@ -221,7 +221,7 @@ def known_names() -> tuple[str, ...]:
         >>> "read_out_J" in known_names()
         True
     """
-    groups = (_ALWAYS, _turnaround("pairwise"), _SHAPER, _CELLS, _BANK)
+    groups = (_ALWAYS, _turnaround("pairwise"), _SHAPER, _CELLS, _BANK, _CORRELATIONS)
     return tuple(entry.name for group in groups for entry in group)
 
 

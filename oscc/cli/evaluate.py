@@ -11,7 +11,7 @@ import click
 
 from oscc.cli import shared
 from oscc.cli.options import Option, Run, setting, verb_command
-from oscc.cli.output import say, table, wrote
+from oscc.cli.output import Progress, say, table, wrote
 from oscc.cli.results import emit, model_section
 
 
@@ -80,19 +80,19 @@ def command(run: Run, checkpoint: Path, text: Path | None) -> None:
         lock_step=section.lock_step,
         progress=lambda column, done, total: bar(f"{column} {done}/{total} windows"),
     )
-    with _nothing_kept():
+    with _nothing_kept(bar):
         content = evaluate(model, section.engine, text=text, options=options)
-    bar.close()
     path = _write(run, out, content)
     if not emit(run, content):
         _show(content, path)
 
 
 @contextlib.contextmanager
-def _nothing_kept() -> Iterator[None]:
-    """Say of an interruption that the figures of finished windows are lost."""
+def _nothing_kept(bar: Progress) -> Iterator[None]:
+    """End the bar; say of an interruption that figures of finished windows are lost."""
     try:
         yield
+        bar.close()
     except KeyboardInterrupt as error:
         raise KeyboardInterrupt(
             "nothing was written: figures are put together when every window has run. "
