@@ -230,7 +230,24 @@ def _unknown(
             f"{origin}: `{key}` is a section and takes `key: value` lines, "
             f"but is {_shown(value)}."
         )
-    return RequestError(f"{origin}: unknown key `{key}`.{nearest(key, list(kinds))}")
+    return RequestError(f"{origin}: unknown key `{key}`.{_near(key, kinds)}")
+
+
+def _near(key: str, kinds: Mapping[str, Any]) -> str:
+    """Sentence with the full name of the nearest key; a last part alone counts too."""
+    from oscc.account.assumptions import known_names
+
+    whole = [*kinds, *(f"energy.assumptions.{name}" for name in known_names())]
+    last = key.rpartition(".")[2]
+    same = [known for known in whole if known.rpartition(".")[2] == last]
+    if same:
+        return nearest(key, same) or f" Did you mean `{same[0]}`?"
+    found = nearest(key, whole)
+    if found or "." in key:
+        return found
+    ends = {known.rpartition(".")[2]: known for known in whole}
+    close = nearest(key, list(ends))
+    return f" Did you mean `{ends[close.split('`')[1]]}`?" if close else ""
 
 
 def _check(key: str, value: Any, kind: Any, origin: str) -> None:

@@ -14,6 +14,9 @@ from oscc.models.config import ModelConfig
 from oscc.tensor_values import Fault
 from oscc.weights import Weights, read_weights
 
+UNCOMPILED = "checkpoint.compile.note"
+"""Name of the finding that nothing of a checkpoint can be compiled."""
+
 
 @dataclass(frozen=True, slots=True)
 class Check:
@@ -83,7 +86,7 @@ def _contents(weights: Weights) -> list[Check]:
 
 def _lowering(config: ModelConfig) -> list[Check]:
     """Notes on what becomes of each layer; none of them is a fault."""
-    from oscc.lower.parts import layer_sentences
+    from oscc.lower.parts import layer_sentences, refusal
 
     notes = layer_sentences(config)
     if config.update == "euler":
@@ -91,4 +94,12 @@ def _lowering(config: ModelConfig) -> list[Check]:
             "trained with Euler steps: hardware runs it as probe; as a flow it is "
             "another model"
         )
-    return [Check("checkpoint.note", True, note) for note in notes]
+    found = [Check("checkpoint.note", True, note) for note in notes]
+    if refusal(config):
+        # a note, not a fault: the file is what it says, and mending it changes nothing
+        detail = (
+            f"nothing of this checkpoint can be compiled: {config.family} "
+            "has no layer that runs on oscillators here; `train` and `inspect` take it"
+        )
+        found.append(Check(UNCOMPILED, True, detail))
+    return found

@@ -21,6 +21,7 @@ from oscc.checks import require_choice, require_shape
 from oscc.errors import RequestError
 from oscc.host_counts import layer_operations, mode_operations, outer_operations
 from oscc.models.flow import exact_increment
+from oscc.units import counted
 
 if TYPE_CHECKING:
     import torch
@@ -320,7 +321,8 @@ def checked_tokens(config: ModelConfig, tokens: npt.ArrayLike) -> IntArray:
         raise RequestError("The text is empty. Give a text of one token or more.")
     if count > config.context:
         raise RequestError(
-            f"the text has {count} tokens, the model's context is {config.context}. "
+            f"the text has {counted(count, 'token')}, "
+            f"the model's context is {config.context}. "
             f"Give --max-tokens {config.context} (first {config.context}) "
             "or a shorter text."
         )

@@ -53,3 +53,13 @@ def grouped(count: int) -> str:
         '199 680'
     """
     return f"{count:,}".replace(",", " ")
+
+
+def counted(count: int, word: str) -> str:
+    """A count with its word, in the plural by an s where it is not one.
+
+    Example:
+        >>> counted(1, "token"), counted(1300, "token")
+        ('1 token', '1 300 tokens')
+    """
+    return f"{grouped(count)} {word}" if count == 1 else f"{grouped(count)} {word}s"

@@ -176,20 +176,15 @@ def _per_token(
     periods = sum(stage.periods for stage in stages)
     return {
         "tokens": program.computed_tokens,
-        "mode": "decode" if _decodes(program) else "prefill",
+        "mode": "decode" if program.decodes else "prefill",
         "periods": periods,
         "seconds_per_token": period_s(card) * periods,
     }
 
 
-def _decodes(program: Program) -> bool:
-    """Whether earlier tokens are sources alone."""
-    return any(stage.begins for stage in program.stages)
-
-
 def _holds_bank(program: Program) -> bool:
     """Whether a bank of sources is held for a new token; cells have none."""
-    return _decodes(program) and not program.of_cells
+    return program.decodes and not program.of_cells
 
 
 def _causes(stages: list[StageEnergy], host: tuple[HostWork, ...]) -> dict[str, float]:
@@ -245,7 +240,7 @@ def _stage_entry(stage: StageEnergy) -> dict[str, Any]:
 
 def _notes(program: Program) -> tuple[str, ...]:
     out = []
-    if _decodes(program):
+    if program.decodes:
         out.append(_DECODE_CELLS_NOTE if program.of_cells else _DECODE_NOTE)
     if program.of_cells:
         native = any(stage.lock_mode == "native" for stage in program.stages)

@@ -25,13 +25,17 @@ WEIGHT_BITS, DELAY_BITS = 8, 12
 
 @dataclass(frozen=True, slots=True)
 class Assumption:
-    """One figure: `measured` says whether its source measured it."""
+    """One figure: `measured` says whether its source measured it.
+
+    `replaced` says that the user gave it in the place of the account's own.
+    """
 
     name: str
     value: float
     unit: str
     source: str
     measured: bool = False
+    replaced: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """The entry of `energy.json`."""
@@ -41,6 +45,7 @@ class Assumption:
             "unit": self.unit,
             "source": self.source,
             "measured": self.measured,
+            "replaced": self.replaced,
         }
 
 
@@ -209,6 +214,17 @@ def _turnaround(fidelity: str) -> tuple[Assumption, ...]:
     )
 
 
+def known_names() -> tuple[str, ...]:
+    """Names of all assumptions that can be set, whatever is accounted for.
+
+    Example:
+        >>> "read_out_J" in known_names()
+        True
+    """
+    groups = (_ALWAYS, _turnaround("pairwise"), _SHAPER, _CELLS, _BANK, _CORRELATIONS)
+    return tuple(entry.name for group in groups for entry in group)
+
+
 def _card(card: Card) -> tuple[Assumption, ...]:
     from oscc.device.card import UNITS
 
@@ -273,5 +289,6 @@ def assumptions(
             value=float(value),
             source=f"given by the user in place of {found[name].value:g}",
             measured=False,
+            replaced=True,
         )
     return found | {entry.name: entry for entry in _card(card)}

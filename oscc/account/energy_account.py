@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from oscc.units import grouped, si_text
+from oscc.units import counted, grouped, si_text
 
 FORMAT = "oscc.energy/1"
 
@@ -151,8 +151,15 @@ def _plain(counts: Mapping[str, int] | None) -> dict[str, int] | None:
     return None if counts is None else dict(counts)
 
 
-def energy_table(energy: Mapping[str, Any]) -> str:
+def energy_table(
+    energy: Mapping[str, Any], origins: Mapping[str, str] | None = None
+) -> str:
     """The table of an account, from the content of `energy.json`.
+
+    Args:
+        energy: The content.
+        origins: Where each replaced assumption was given, by name. The file does not
+            hold it: a place may be a path.
 
     Example:
         >>> from oscc.account import account
@@ -168,14 +175,16 @@ def energy_table(energy: Mapping[str, Any]) -> str:
     widths = [max(len(h), len(c)) for h, c in zip(heads, cells, strict=True)]
     lines = [
         f"per coupled pair   marginal {_per_pair(pair['marginal'])}   "
-        f"all-in {_per_pair(pair['all_in'])}   ({grouped(energy['pairs'])} pairs, "
-        f"{_counted(energy['tokens'], 'token')}, {energy['periods']} periods)",
+        f"all-in {_per_pair(pair['all_in'])}   ({counted(energy['pairs'], 'pair')}, "
+        f"{counted(energy['tokens'], 'token')}, "
+        f"{counted(energy['periods'], 'period')})",
         "cause              " + _row(heads, widths),
         "total              " + _row(cells, widths),
         *_token_line(energy),
         *_measured_lines(energy),
         _digital_line(energy),
         *(f"note               {note}" for note in energy["notes"]),
+        *_replaced_lines(energy, origins or {}),
         _assumption_line(energy),
     ]
     return "\n".join(lines)
@@ -188,10 +197,6 @@ def _token_line(energy: Mapping[str, Any]) -> list[str]:
     each = si_text(energy["per_token_J"], "J")
     seconds = si_text(energy["seconds_per_token"], "s")
     return [f"per new token      {each}, {seconds} of coupled periods"]
-
-
-def _counted(count: int, word: str) -> str:
-    return f"{count} {word}" if count == 1 else f"{count} {word}s"
 
 
 def _per_pair(value: float | None) -> str:
@@ -223,7 +228,7 @@ def _measured_lines(energy: Mapping[str, Any]) -> list[str]:
 
 def _what(entry: Mapping[str, Any]) -> str:
     """Targets of a measured entry, told apart where they are a tile's."""
-    targets = f"{grouped(entry['targets'])} targets"
+    targets = counted(entry["targets"], "target")
     tile = str(entry["scope"]).startswith("tile of real cells")
     return f"tile of real cells, {targets}" if tile else targets
 
@@ -248,10 +253,26 @@ def _times(ratio: float) -> str:
     )
 
 
+def _replaced_lines(energy: Mapping[str, Any], origins: Mapping[str, str]) -> list[str]:
+    """A line for each assumption that the user replaced, with what it replaces."""
+    out = []
+    for entry in energy["assumptions"]:
+        if entry.get("replaced"):
+            name, unit = entry["name"], entry["unit"]
+            value = f"{entry['value']:g}" + ("" if unit == "1" else f" {unit}")
+            place = f" ({origins[name]})" if name in origins else ""
+            line = f"replaced           {name} = {value}: {entry['source']}{place}"
+            out.append(line)
+    return out
+
+
 def _assumption_line(energy: Mapping[str, Any]) -> str:
     entries = energy["assumptions"]
     known = sum(bool(entry["measured"]) for entry in entries)
+    given = sum(bool(entry.get("replaced")) for entry in entries)
+    yours = f", {given} replaced by you" if given else ""
     return (
-        f"{len(entries)} assumptions ({known} measured, {len(entries) - known} not) · "
+        f"{len(entries)} assumptions ({known} measured, {len(entries) - known} not"
+        f"{yours}) · "
         f"omitted: {'; '.join(energy['omitted'])}"
     )

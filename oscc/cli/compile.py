@@ -165,9 +165,9 @@ _COLUMNS = (
 
 
 def _show(program: Program, out: Path, seconds: float) -> None:
-    from oscc.units import grouped
+    from oscc.units import counted
 
-    count = f"{grouped(int(program.tokens.size))} tokens"
+    count = counted(int(program.tokens.size), "token")
     if program.computed_tokens < program.tokens.size:
         count = f"token {int(program.tokens.size) - 1} of {count}"
     say(f"{program.family} · {count} · device {program.device.get('name')}")
@@ -224,5 +224,7 @@ def _tanks(one: Mapping[str, Any]) -> str:
 
 
 def _files(out: Path) -> str:
-    decks = sum(1 for _ in out.glob("netlist/*/*.cir"))
-    return f"program.safetensors, netlist/ ({decks} decks), manifest.json"
+    from oscc.units import counted
+
+    decks = counted(sum(1 for _ in out.glob("netlist/*/*.cir")), "deck")
+    return f"program.safetensors, netlist/ ({decks}), manifest.json"

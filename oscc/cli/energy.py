@@ -20,10 +20,17 @@ from oscc.cli.results import build_folder, emit
 @click.argument("build", type=click.Path(path_type=Path))
 def command(run: Run, build: Path) -> None:
     """Account and print the table."""
+    from oscc.account.energy_account import energy_table
     from oscc.verbs.energy import energy_folder
 
     folder = build_folder(run, build)
     account = energy_folder(folder, overrides=run.config.energy.assumptions)
     if not emit(run, account.to_json()):
-        say(str(account))
+        prefix = "energy.assumptions."
+        origins = {
+            key.removeprefix(prefix): origin
+            for key, origin in run.origins.items()
+            if key.startswith(prefix)
+        }
+        say(energy_table(account.to_json(), origins))
         say(f"wrote {wrote(folder / 'energy.json')}")

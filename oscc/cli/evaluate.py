@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +11,7 @@ import click
 
 from oscc.cli import shared
 from oscc.cli.options import Option, Run, setting, verb_command
-from oscc.cli.output import say, table, wrote
+from oscc.cli.output import Progress, say, table, wrote
 from oscc.cli.results import emit, model_section
 
 
@@ -78,11 +80,24 @@ def command(run: Run, checkpoint: Path, text: Path | None) -> None:
         lock_step=section.lock_step,
         progress=lambda column, done, total: bar(f"{column} {done}/{total} windows"),
     )
-    content = evaluate(model, section.engine, text=text, options=options)
-    bar.close()
+    with _nothing_kept(bar):
+        content = evaluate(model, section.engine, text=text, options=options)
     path = _write(run, out, content)
     if not emit(run, content):
         _show(content, path)
+
+
+@contextlib.contextmanager
+def _nothing_kept(bar: Progress) -> Iterator[None]:
+    """End the bar; say of an interruption that figures of finished windows are lost."""
+    try:
+        yield
+        bar.close()
+    except KeyboardInterrupt as error:
+        raise KeyboardInterrupt(
+            "nothing was written: figures are put together when every window has run. "
+            "Run it again, with fewer --tokens for less time."
+        ) from error
 
 
 def _require_place(out: Path, checkpoint: str) -> None:
@@ -117,7 +132,7 @@ def _write(run: Run, out: Path, content: dict[str, Any]) -> Path:
 
 
 def _show(content: dict[str, Any], path: Path) -> None:
-    from oscc.units import grouped
+    from oscc.units import counted, grouped
 
     tokens = grouped(content["tokens"])
     change = content["bpc_phase"] - content["bpc_digital"]
@@ -140,8 +155,9 @@ def _show(content: dict[str, Any], path: Path) -> None:
     error = content["delta_se"]
     spread = "one window, no error estimate" if error is None else f"± {error:.4f}"
     say(
-        f"Δ of {content['engine']} {spread} (1 σ, paired over {content['windows']} "
-        f"windows) · top-1 agreement {100 * content['top1_agreement']:.2f} % · "
+        f"Δ of {content['engine']} {spread} (1 σ, paired over "
+        f"{counted(content['windows'], 'window')}) · top-1 agreement "
+        f"{100 * content['top1_agreement']:.2f} % · "
         f"KL {content['kl_nats']:.2e} nats"
     )
     _show_layers(content["layers"])
@@ -153,7 +169,7 @@ def _show(content: dict[str, Any], path: Path) -> None:
 
 
 def _show_layers(layers: list[dict[str, Any]]) -> None:
-    from oscc.units import grouped, si_text
+    from oscc.units import counted, grouped, si_text
 
     for layer in layers:
         if layer["rms_rad"] is None:
@@ -164,4 +180,4 @@ def _show_layers(layers: list[dict[str, Any]]) -> None:
             )
             continue
         error = si_text(layer["rms_rad"], "rad")
-        say(f"{layer['stage']}: {error} rms, {layer['slips']} slips")
+        say(f"{layer['stage']}: {error} rms, {counted(layer['slips'], 'slip')}")

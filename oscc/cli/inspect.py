@@ -135,10 +135,9 @@ def _cards(found: dict[str, Any]) -> None:
 
 
 def _build(found: dict[str, Any]) -> None:
-
     program = found["program"]
     say(
-        f"{program['family']} · {program['tokens']} tokens · device "
+        f"{program['family']} · {_computed(program, 'cells' in found)} · device "
         f"{program['device']} · program {program['digest'][:8]}"
     )
     if "cells" in found:
@@ -151,6 +150,20 @@ def _build(found: dict[str, Any]) -> None:
         say(f"note: {note}")
     for stage in found.get("pair", ()):
         (_cell if "cells" in found else _pair)(stage)
+
+
+def _computed(program: dict[str, Any], of_cells: bool) -> str:
+    """Which tokens are computed, and on what, where that is not all of them."""
+    from oscc.units import counted
+
+    count = counted(program["tokens"], "token")
+    if program["mode"] == "prefill":
+        return count
+    held = "projections" if of_cells else "phases"
+    last = program["tokens"] - 1
+    return (
+        f"decode: new token {last} alone, of {count}; {held} of the earlier ones held"
+    )
 
 
 def _stages(stages: list[dict[str, Any]]) -> None:

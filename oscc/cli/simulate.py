@@ -68,12 +68,12 @@ def command(run: Run, build: Path) -> None:
 
 
 def _show(folder: Path, engine: str, facts: dict[str, Any]) -> None:
-    from oscc.units import grouped
+    from oscc.units import counted, grouped
 
     targets = sum(facts["targets"].values())
     periods, wall = facts["oscillator_periods"], facts["wall_s"]
     say(
-        f"{engine} · {grouped(targets)} targets · "
+        f"{engine} · {counted(targets, 'target')} · "
         f"{grouped(periods)} oscillator-periods · {facts['jobs']} jobs"
     )
     rows = [(name, grouped(count)) for name, count in facts["targets"].items()]

@@ -12,6 +12,7 @@ from oscc.cli.options import Option, Run, setting, verb_command
 from oscc.cli.output import Progress, say, table, wrote
 from oscc.cli.results import emit
 from oscc.errors import RequestError
+from oscc.units import counted
 
 if TYPE_CHECKING:
     from oscc.models.training import Progress as Standing
@@ -123,7 +124,7 @@ def _symbols(corpus: Any, count: int) -> str:
         words.append(f"{share} of the symbols stand for others{mend}")
     for key, what in _LEFT_OUT.items():
         if corpus[key]:
-            words.append(f"{corpus[key]} files left out, {what}")
+            words.append(f"{counted(corpus[key], 'file')} left out, {what}")
     return " · ".join(words)
 
 
@@ -142,7 +143,8 @@ def _show(checkpoint: Path, metrics: Any) -> None:
     table(("text", f"bits per {unit_of(metrics)}"), rows, right=(1,))
     say(_symbols(corpus, metrics["model"]["symbols"]))
     say(
-        f"{metrics['steps']} steps, {len(metrics['steps_skipped'])} skipped · "
+        f"{counted(metrics['steps'], 'step')}, "
+        f"{len(metrics['steps_skipped'])} skipped · "
         f"{metrics['parameters']} parameters · corpus {metrics['corpus']['name']}, "
         f"sha256 {metrics['corpus']['sha256'][:8]}"
     )

@@ -94,6 +94,8 @@ def outline(program: Program) -> dict[str, Any]:
         "coupler": program.coupler,
         "accuracy_rad": program.accuracy_rad,
         "tokens": int(program.tokens.size),
+        "mode": "decode" if program.decodes else "prefill",
+        "computed_tokens": program.computed_tokens,
         "seed": program.seed,
         "conventions": dict(CONVENTIONS),
         "notes": list(program.notes),

@@ -120,6 +120,11 @@ class Program:
         return max(int(self.tokens.size) - min(s.begins for s in self.stages), 0)
 
     @property
+    def decodes(self) -> bool:
+        """Whether one new token alone is computed, on a bank of earlier ones."""
+        return any(stage.begins for stage in self.stages)
+
+    @property
     def of_cells(self) -> bool:
         """Whether the targets are pair cells, read as coherences."""
         return all(stage.readout == "coherence" for stage in self.stages)

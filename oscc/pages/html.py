@@ -15,8 +15,8 @@ from oscc.ir.rounds import oscillators
 from oscc.ir.stage import Stage
 from oscc.ir.views import coupled_pairs
 from oscc.observables import Observables
-from oscc.pages import cells, levels, tables
-from oscc.units import grouped
+from oscc.pages import cells, evaluation, levels, tables
+from oscc.units import counted, grouped
 
 LIMIT_BYTES = 2_000_000
 """A report stays below this size."""
@@ -92,9 +92,10 @@ def _context(parts: ReportParts, beside: ReportParts | None) -> dict[str, Any]:
         "evaluation": None
         if parts.evaluate is None
         else {
-            "table": tables.evaluation_table(parts.evaluate),
+            "table": evaluation.evaluation_table(parts.evaluate),
             "layers": words.layer_table(parts.evaluate),
-            "tokens": grouped(parts.evaluate["tokens"]),
+            "unit": evaluation.bits_per(parts.evaluate),
+            "tokens": counted(parts.evaluate["tokens"], "held-out token"),
             "periods": tables.number(parts.evaluate.get("periods_per_stage")),
         },
         "pictures": _pictures(parts),
@@ -105,7 +106,7 @@ def _title(parts: ReportParts) -> str:
     program = parts.program
     return (
         f"{program.family} on {program.device.get('name')}, "
-        f"{program.tokens.size} tokens"
+        f"{counted(program.tokens.size, 'token')}"
     )
 
 
@@ -137,7 +138,7 @@ def key_figures(parts: ReportParts) -> list[tuple[str, str, str]]:
         (
             "pair cells" if of_cells else "coupled pairs",
             grouped(pairs),
-            f"in {_stages(len(program.stages))}",
+            f"in {counted(len(program.stages), 'stage')}",
         ),
         (
             "oscillators",
@@ -163,7 +164,7 @@ def key_figures(parts: ReportParts) -> list[tuple[str, str, str]]:
     if parts.evaluate is not None:
         value = tables.number(parts.evaluate["bpc_hardware"], 4)
         delta = tables.number(parts.evaluate["delta_bpc"], 2)
-        out.append(("bits per character", value, f"{delta} to digital"))
+        out.append((evaluation.bits_per(parts.evaluate), value, f"{delta} to digital"))
     return out
 
 
@@ -171,10 +172,6 @@ def _oscillators(stage: Stage) -> int:
     if stage.readout == "coherence":
         return oscillators(stage)
     return stage.targets + int(stage.theta_rad.size)
-
-
-def _stages(count: int) -> str:
-    return "1 stage" if count == 1 else f"{count} stages"
 
 
 def _level(verdict: Mapping[str, Any] | None, name: str) -> Mapping[str, Any] | None:

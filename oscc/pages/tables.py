@@ -12,7 +12,7 @@ from oscc.ir.stage import Stage
 from oscc.ir.views import coupled_pairs, pair_terms
 from oscc.ladder.levels import drive_strength
 from oscc.observables import Observables
-from oscc.units import grouped, si_text
+from oscc.units import counted, grouped, si_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ def program_facts(program: Program) -> tuple[tuple[str, str], ...]:
         ("family", program.family),
         ("trained update", first.model_update),
         ("hardware update", first.update),
-        ("input", f"{program.tokens.size} tokens"),
+        ("input", counted(program.tokens.size, "token")),
         ("computed", _computed(program)),
         ("device card", str(program.device.get("name"))),
         ("coupler", program.coupler),
@@ -117,7 +117,7 @@ def program_facts(program: Program) -> tuple[tuple[str, str], ...]:
 
 def _computed(program: Program) -> str:
     """Which tokens the program computes."""
-    if program.computed_tokens == program.tokens.size:
+    if not program.decodes:
         return "every token (prefill)"
     return f"token {program.tokens.size - 1} alone (decode)"
 
@@ -204,7 +204,7 @@ def convergence_lines(verdict: Mapping[str, Any]) -> list[str]:
     """A sentence for each simulator's gate."""
     return [
         f"Halving the step moves {entry['engine']} by at most "
-        f"{angle(entry['change_rad'])} over {entry['targets']} targets: "
+        f"{angle(entry['change_rad'])} over {counted(entry['targets'], 'target')}: "
         f"{'converged' if entry['passed'] else 'NOT converged'}."
         for entry in verdict["convergence"]
     ]
@@ -242,7 +242,7 @@ def assumption_table(energy: Mapping[str, Any]) -> Table:
         (
             entry["name"],
             _quantity(entry["value"], entry["unit"]),
-            "yes" if entry["measured"] else "no",
+            _standing(entry),
             entry["source"],
         )
         for entry in energy["assumptions"]
@@ -250,32 +250,15 @@ def assumption_table(energy: Mapping[str, Any]) -> Table:
     return table(("assumption", "value", "measured", "source"), rows, (1,))
 
 
+def _standing(entry: Mapping[str, Any]) -> str:
+    """Whether a figure was measured, or is the user's own."""
+    if entry.get("replaced"):
+        return "no, replaced"
+    return "yes" if entry["measured"] else "no"
+
+
 def _quantity(value: float, unit: str) -> str:
     return f"{value:g}" if unit == "1" else si_text(value, unit, digits=4)
-
-
-def evaluation_table(evaluate: Mapping[str, Any]) -> Table:
-    """Bits per character by engine, from `evaluate.json`."""
-    hardware = f"hardware ({evaluate['engine']})"
-    rows = [
-        ("digital", number(evaluate["bpc_digital"], 5), "–", "–", "–"),
-        ("phase", number(evaluate["bpc_phase"], 5), "–", "–", "–"),
-        (
-            hardware,
-            number(evaluate["bpc_hardware"], 5),
-            f"{number(evaluate['delta_bpc'], 3)} ± {number(evaluate['delta_se'], 2)}",
-            number(evaluate["top1_agreement"], 5),
-            number(evaluate["kl_nats"], 3),
-        ),
-    ]
-    columns = (
-        "engine",
-        "bits per character",
-        "to digital",
-        "top-1 agreement",
-        "KL [nats]",
-    )
-    return table(columns, rows, (1, 2, 3, 4))
 
 
 def gap_facts(gap: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:

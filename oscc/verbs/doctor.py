@@ -14,6 +14,7 @@ from typing import Any
 
 from oscc.checks import nearest
 from oscc.errors import OsccError, RequestError, ToolError
+from oscc.units import counted
 from oscc.version import VERSION
 
 FORMAT = "oscc.doctor/1"
@@ -341,7 +342,11 @@ def _of_build(path: Path) -> list[Check]:
         return [_bad("build", str(error), "Compile it again with --force.")]
     found = outputs(path)
     checks = [
-        Check("build", True, f"program {program.digest()[:8]}, {len(found)} files")
+        Check(
+            "build",
+            True,
+            f"program {program.digest()[:8]}, {counted(len(found), 'file')}",
+        )
     ]
     for name in sorted(set(listed) | set(found)):
         if name not in found:

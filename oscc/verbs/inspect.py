@@ -12,6 +12,7 @@ from oscc.errors import RequestError
 from oscc.ir.program import Program
 from oscc.ir.stage import Stage
 from oscc.ir.views import edges_of
+from oscc.units import counted
 
 
 def inspect(
@@ -218,7 +219,7 @@ def _tokens(stage: Stage) -> str:
     """Which tokens may be named, for a refusal."""
     rows = stage.grid[0]
     if not stage.begins:
-        return f"{rows} tokens"
+        return counted(rows, "token")
     last = stage.begins + rows - 1
     if stage.flat:
         return f"target token {last}"

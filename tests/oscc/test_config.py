@@ -216,3 +216,18 @@ def test_environment_is_read_in_one_place_and_each_variable_is_listed() -> None:
     # process.py hands PATH on to a child; it takes no setting from the environment
     assert readers <= {"config.py", "process.py"}
     assert named <= set(ENVIRONMENT)
+
+
+@pytest.mark.parametrize(
+    ("key", "meant"),
+    [
+        ("ir", "verify.tolerance_rad.ir"),
+        ("read_out_J", "energy.assumptions.read_out_J"),
+        ("energy.read_out_J", "energy.assumptions.read_out_J"),
+        ("compile.tile", "verify.tile"),
+        ("plott", "train.plot"),
+    ],
+)
+def test_an_unknown_key_is_hinted_at_by_its_full_name(key: str, meant: str) -> None:
+    with pytest.raises(RequestError, match=f"Did you mean `{meant}`"):
+        resolve(sets=[f"{key}=1"])

@@ -49,7 +49,8 @@ def test_json_holds_every_key_of_the_contract() -> None:
     assert (found["pairs"], found["pair_terms"]) == (3, 3)
     assert json.loads(dump_json(found)) == found
     for entry in found["assumptions"]:
-        assert set(entry) == {"name", "value", "unit", "source", "measured"}
+        wanted = {"name", "value", "unit", "source", "measured", "replaced"}
+        assert set(entry) == wanted
         assert entry["source"]
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from oscc.account.energy_account import energy_table
 from oscc.build import new_build, outputs
 from oscc.errors import RequestError
 from oscc.ir.codec import save
@@ -122,3 +123,17 @@ def test_ideal_elements_come_from_the_decks_that_ran() -> None:
     )
     assert energy(program, deck).ideal_elements == {"V": 4, "B": 2}
     assert energy(program).ideal_elements is None
+
+
+def test_the_table_marks_what_the_user_replaced(build: Path) -> None:
+    own = str(energy_folder(build))
+    assert "replaced" not in own
+    found = energy_folder(build, overrides={"read_out_J": 2e-12})
+    marked = [line for line in str(found).splitlines() if line.startswith("replaced")]
+    assert len(marked) == 1
+    assert "read_out_J = 2e-12 J: given by the user in place of 1e-12" in marked[0]
+    assert "1 replaced by you" in str(found)
+    place = energy_table(found.to_json(), {"read_out_J": "mine.yaml:3"})
+    assert "in place of 1e-12 (mine.yaml:3)" in place
+    entries = json.loads((build / "energy.json").read_text())["assumptions"]
+    assert [one["name"] for one in entries if one["replaced"]] == ["read_out_J"]

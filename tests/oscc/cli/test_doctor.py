@@ -155,6 +155,10 @@ def test_what_cannot_be_lowered_is_a_note(call: Call) -> None:
             f"note  layer {number}: cannot be lowered attention; on the h" in found.out
         )
     assert "Family `transformer` cannot be lowered yet" in found.out
+    assert "note  nothing of this checkpoint can be compiled" in found.out
+    assert found.out.rstrip().endswith("but nothing of it can be compiled")
+    sound = call("doctor", ROOT / "checkpoints" / "fsn-flow.safetensors")
+    assert sound.out.rstrip().endswith("all is sound")
 
 
 def test_a_missing_card_is_not_one_to_correct(call: Call, tmp_path: Path) -> None:

@@ -109,3 +109,19 @@ def test_a_stuck_simulator_is_stopped_at_the_time_limit(
     assert "ngspice" in found.err
     assert alive(stub) == []
     assert not (build / "sim" / "ngspice" / "observables.safetensors").exists()
+
+
+def test_an_interrupted_evaluation_says_that_nothing_was_written(
+    call: Call, tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import oscc.verbs.evaluate
+
+    def stopped(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(oscc.verbs.evaluate, "evaluate", stopped)
+    found = call("evaluate", tiny, "-o", tmp_path / "out")
+    assert found.status == 130
+    assert "interrupted; nothing was written" in found.err
+    assert "kept" not in found.err
+    assert not (tmp_path / "out" / "evaluate.json").exists()

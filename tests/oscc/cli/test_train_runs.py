@@ -158,7 +158,7 @@ def test_vocabulary_and_what_is_left_out_are_said(
     (folder / "short.txt").write_text("x")
     found = call(*words(folder, 2, tmp_path / "e"))
     assert (
-        "1 files left out, not UTF-8 text · 1 files left out, shorter than 256 bytes"
+        "1 file left out, not UTF-8 text · 1 file left out, shorter than 256 bytes"
         in found.out
     )
 

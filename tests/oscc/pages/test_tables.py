@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from oscc.pages.evaluation import evaluation_table
 from oscc.pages.tables import gap_facts, pass_table
 from oscc.testing.tiny import tiny_program
 
@@ -44,3 +45,13 @@ def test_a_tile_is_one_line_of_its_own_figures() -> None:
         ),
         ("tile of s", ""),
     )
+
+
+def test_bits_are_counted_in_the_unit_of_the_model() -> None:
+    figures = {
+        "engine": "circuit",
+        **dict.fromkeys(("bpc_digital", "bpc_phase", "bpc_hardware"), 2.0),
+        **dict.fromkeys(("delta_bpc", "delta_se", "top1_agreement", "kl_nats"), 0.5),
+    }
+    assert evaluation_table(figures | {"unit": "byte"}).columns[1] == "bits per byte"
+    assert evaluation_table(figures).columns[1] == "bits per character"
