@@ -92,6 +92,8 @@ class Evaluate(_Section, frozen=True):
     tokens: Count = 20_000
     lock_step: NotNegative = 1e-3
     accuracy_mrad: Positive = 10.0
+    spice: Count | None = None
+    simulator: str | None = None
 
 
 class Model(_Section, frozen=True):

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from oscc.cli import shared
+from oscc.cli.evaluate_text import show
 from oscc.cli.options import Option, Run, setting, verb_command
-from oscc.cli.output import Progress, say, table, wrote
+from oscc.cli.output import Progress
 from oscc.cli.results import emit, model_section
+from oscc.errors import RequestError
+
+if TYPE_CHECKING:
+    from oscc.verbs.compile import CompileRequest
+    from oscc.verbs.evaluate_spice import SpiceRequest
 
 
 @verb_command(
@@ -45,10 +52,21 @@ from oscc.cli.results import emit, model_section
     group="Accuracy",
     text="Wanted rms phase error of a stage.",
 )
-def command(run: Run, checkpoint: Path, text: Path | None) -> None:
+@setting(
+    "--spice",
+    "evaluate.spice",
+    group="Accuracy",
+    text="Run this many targets of each coupling step, drawn over the text, in SPICE.",
+)
+@setting(
+    "--simulator",
+    "evaluate.simulator",
+    group="Accuracy",
+    text="Simulator of --spice: ngspice, gnucap or pyspice; else ngspice and gnucap.",
+)
+def command(run: Run, checkpoint: Path, text: Path | None) -> int:
     """Evaluate and print the table."""
     from oscc.checkpoint import load_checkpoint
-    from oscc.verbs.compile import CompileRequest
     from oscc.verbs.evaluate import EvaluateOptions, evaluate
 
     model = load_checkpoint(
@@ -57,34 +75,60 @@ def command(run: Run, checkpoint: Path, text: Path | None) -> None:
     out = run.out or Path("build") / f"{checkpoint.stem}-evaluate"
     _require_place(out, model.digest)
     section = run.config.evaluate
-    request = CompileRequest(
-        device=run.config.compile.device,
-        update=run.config.compile.update,
-        unknown=run.config.compile.unknown,
-        scheme=run.config.compile.scheme,
-        substeps=run.config.compile.substeps,
-        periods=run.config.compile.periods,
-        mean_field=run.config.compile.mean_field,
-        score=run.config.compile.score,
-        accuracy_mrad=section.accuracy_mrad,
-        seed=run.config.seed,
-        threads=run.jobs,
-        lock_coupling=run.config.compile.lock_coupling,
-        lock_margin=run.config.compile.lock_margin,
-        lock_mode=run.config.compile.lock_mode,
-    )
     bar = run.progress()
     options = EvaluateOptions(
         tokens=section.tokens,
-        request=request,
+        request=_request(run),
         lock_step=section.lock_step,
         progress=lambda column, done, total: bar(f"{column} {done}/{total} windows"),
+        spice=_spice(run, out),
     )
     with _nothing_kept(bar):
         content = evaluate(model, section.engine, text=text, options=options)
     path = _write(run, out, content)
     if not emit(run, content):
-        _show(content, path)
+        show(content, path)
+    return int(content["spice"]["exit_status"]) if "spice" in content else 0
+
+
+def _request(run: Run) -> CompileRequest:
+    """How stages are made: as compile makes them, to evaluate's own accuracy."""
+    from oscc.verbs.compile import CompileRequest
+
+    section = run.config.compile
+    return CompileRequest(
+        device=section.device,
+        update=section.update,
+        unknown=section.unknown,
+        scheme=section.scheme,
+        substeps=section.substeps,
+        periods=section.periods,
+        mean_field=section.mean_field,
+        score=section.score,
+        accuracy_mrad=run.config.evaluate.accuracy_mrad,
+        seed=run.config.seed,
+        threads=run.jobs,
+        lock_coupling=section.lock_coupling,
+        lock_margin=section.lock_margin,
+        lock_mode=section.lock_mode,
+    )
+
+
+def _spice(run: Run, out: Path) -> SpiceRequest | None:
+    """SPICE on a sample, where it is asked for; its decks go beside the result."""
+    from oscc.cli.simulate import simulate_options
+    from oscc.verbs.evaluate_spice import SpiceRequest
+
+    section = run.config.evaluate
+    if section.spice is None:
+        if section.simulator is not None:
+            raise RequestError(
+                "--simulator says what runs the targets of --spice; give --spice N too."
+            )
+        return None
+    decks = out / "spice"
+    options = replace(simulate_options(run), stages=None, targets=None, decks=decks)
+    return SpiceRequest(section.spice, section.simulator or "", options)
 
 
 @contextlib.contextmanager
@@ -95,7 +139,7 @@ def _nothing_kept(bar: Progress) -> Iterator[None]:
         bar.close()
     except KeyboardInterrupt as error:
         raise KeyboardInterrupt(
-            "nothing was written: figures are put together when every window has run. "
+            "no figure was written: they are put together when every window has run. "
             "Run it again, with fewer --tokens for less time."
         ) from error
 
@@ -104,7 +148,6 @@ def _require_place(out: Path, checkpoint: str) -> None:
     """A build of the same checkpoint, or a folder of its own."""
     from oscc.build import BuildFolder
     from oscc.cli.results import require_place
-    from oscc.errors import RequestError
     from oscc.verbs.evaluate import FORMAT
 
     if not (out / "manifest.json").is_file():
@@ -129,55 +172,3 @@ def _write(run: Run, out: Path, content: dict[str, Any]) -> Path:
     folder = BuildFolder.open(out)
     with folder.locked():
         return folder.write_json("evaluate.json", content)
-
-
-def _show(content: dict[str, Any], path: Path) -> None:
-    from oscc.units import counted, grouped
-
-    tokens = grouped(content["tokens"])
-    change = content["bpc_phase"] - content["bpc_digital"]
-    rows = [
-        ("digital", f"{content['bpc_digital']:.4f}", "", tokens),
-        ("phase", f"{content['bpc_phase']:.4f}", f"{change:+.4f}", tokens),
-    ]
-    if content["engine"] != "phase":
-        rows.append(
-            (
-                content["engine"],
-                f"{content['bpc_hardware']:.4f}",
-                f"{content['delta_bpc']:+.4f}",
-                tokens,
-            )
-        )
-    unit = content.get("unit", "character")
-    columns = ("engine", f"bits per {unit}", "Δ digital", "tokens")
-    table(columns, rows, right=(1, 2, 3))
-    error = content["delta_se"]
-    spread = "one window, no error estimate" if error is None else f"± {error:.4f}"
-    say(
-        f"Δ of {content['engine']} {spread} (1 σ, paired over "
-        f"{counted(content['windows'], 'window')}) · top-1 agreement "
-        f"{100 * content['top1_agreement']:.2f} % · "
-        f"KL {content['kl_nats']:.2e} nats"
-    )
-    _show_layers(content["layers"])
-    for one in content.get("correlations", ()):
-        say(f"{one['correlation']}: {one['rms_nat']:.2g} nat rms")
-    if content["periods_per_stage"] is not None:
-        say(f"{content['periods_per_stage']:.1f} oscillator periods a stage on average")
-    say(f"wrote {wrote(path)}")
-
-
-def _show_layers(layers: list[dict[str, Any]]) -> None:
-    from oscc.units import counted, grouped, si_text
-
-    for layer in layers:
-        if layer["rms_rad"] is None:
-            say(
-                f"{layer['stage']}: {layer['rms_coherence']:.3g} rms in cos over "
-                f"{grouped(layer['cells'])} cells, {layer['slips']} flipped, "
-                f"{layer['undecided']} undecided"
-            )
-            continue
-        error = si_text(layer["rms_rad"], "rad")
-        say(f"{layer['stage']}: {error} rms, {counted(layer['slips'], 'slip')}")

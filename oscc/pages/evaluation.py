@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from oscc.pages.tables import Table, number, table
+from oscc.pages.tables import Table, angle, number, table
+
+_AGAINST = ("circuit", "digital")
 
 
 def bits_per(evaluate: Mapping[str, Any]) -> str:
@@ -40,3 +42,27 @@ def evaluation_table(evaluate: Mapping[str, Any]) -> Table:
         "KL [nats]",
     )
     return table(columns, rows, (1, 2, 3, 4))
+
+
+def spice_table(evaluate: Mapping[str, Any]) -> Table | None:
+    """What simulators found on targets drawn over the text, None where none ran."""
+    layers = evaluate.get("spice", {}).get("layers")
+    if not layers:
+        return None
+    unit = "rad" if "rms_rad_to_circuit" in layers[0] else "coherence"
+    shown = angle if unit == "rad" else number
+    sizes = [f"{size}_{unit}_to_{one}" for one in _AGAINST for size in ("rms", "max")]
+    rows = [
+        (
+            layer["stage"],
+            layer["engine"],
+            number(layer["windows"]),
+            number(layer["targets"]),
+            *(shown(layer[size]) for size in sizes),
+        )
+        for layer in layers
+    ]
+    kind = "" if unit == "rad" else " (cos)"
+    heads = [f"{size} to {one}{kind}" for one in _AGAINST for size in ("rms", "max")]
+    columns = ("stage", "engine", "windows", "targets", *heads)
+    return table(columns, rows, tuple(range(2, 8)))

@@ -97,6 +97,8 @@ def _context(parts: ReportParts, beside: ReportParts | None) -> dict[str, Any]:
             "unit": evaluation.bits_per(parts.evaluate),
             "tokens": counted(parts.evaluate["tokens"], "held-out token"),
             "periods": tables.number(parts.evaluate.get("periods_per_stage")),
+            "spice": parts.evaluate.get("spice"),
+            "drawn": evaluation.spice_table(parts.evaluate),
         },
         "pictures": _pictures(parts),
     }

@@ -21,13 +21,14 @@ from oscc.ir.plan import total_periods
 from oscc.ir.stage import Stage
 from oscc.ladder.agreement import bits as bits_of
 from oscc.ladder.agreement import divergence_nats, log_softmax, top1
-from oscc.ladder.levels import SLIP_RAD
 from oscc.lower.program import LOCK_FAMILIES
 from oscc.passes.options import PassOptions, Scheme
 from oscc.verbs.compile import CompileRequest, default_device, pass_options
 from oscc.verbs.compile_cells import require_lock_mode
 from oscc.verbs.correlate import LoopScores
 from oscc.verbs.evaluate_locks import LockLoop
+from oscc.verbs.evaluate_scores import Scores, StageTally
+from oscc.verbs.evaluate_spice import SpiceRequest, SpiceSample, judge_sample
 from oscc.verbs.held_out import CALIBRATION_WINDOWS, symbols_of
 from oscc.verbs.stage_run import read_drive, run_stage
 
@@ -55,30 +56,14 @@ class EvaluateOptions:
         lock_step: Detunings of pair cells are set in this step, in units of the lock
             range: cells of one detuning are one circuit, run once. 0 for exact ones.
         progress: Called with column, windows done and windows in all.
+        spice: SPICE on a sample of targets that the circuit ran; None runs none.
     """
 
     tokens: int = 20_000
     request: CompileRequest = field(default_factory=CompileRequest)
     lock_step: float = 1e-3
     progress: Progress = lambda column, done, total: None
-
-
-@dataclass(slots=True, eq=False)
-class _Layer:
-    """Errors of one stage against its own exact update, gathered over windows."""
-
-    squares: float = 0.0
-    targets: int = 0
-    slips: int = 0
-    periods: int = 0
-    stages: int = 0
-
-    def note(self, error: FloatArray, periods: int) -> None:
-        self.squares += float((error**2).sum())
-        self.targets += error.size
-        self.slips += int((np.abs(error) > SLIP_RAD).sum())
-        self.periods += periods
-        self.stages += 1
+    spice: SpiceRequest | None = None
 
 
 def evaluate(
@@ -110,7 +95,15 @@ def evaluate(
         raise RequestError(
             "evaluate computes every token of its windows; ask for mode `prefill`."
         )
+    if options.spice is not None and engine != "circuit":
+        raise RequestError(
+            "SPICE starts every dwell where the circuit engine did: ask for engine "
+            "`circuit`, or leave --spice out."
+        )
     loop, held_out, corpus = _prepared(model, engine, options, text)
+    if options.spice is not None:
+        windows = sum(len(group) for group in held_out)
+        loop.sample = SpiceSample(options.spice, windows, options.request.seed)
     return _compare(loop, held_out, corpus)
 
 
@@ -162,7 +155,8 @@ class _Loop:
         )
         self.passes: PassOptions = pass_options(self.card, options.request)
         self.schemes: dict[str, Scheme] = {}
-        self.layers: dict[str, _Layer] = {}
+        self.layers: dict[str, StageTally] = {}
+        self.sample: SpiceSample | None = None
         self.scores = LoopScores(
             self.card, model.config.heads, 1e-3 * options.request.accuracy_mrad
         )
@@ -264,6 +258,8 @@ class _Loop:
         """Phases of a stage; noted where the engine is the one in question."""
         on_circuit = engine == "circuit"
         stage = self._within_limit(stage) if on_circuit else stage
+        if on_circuit and self.sample is not None:
+            self.sample.keep(stage.name, stage)
         threads = self.options.request.threads
         phases = run_stage(stage, engine, self.card, threads=threads)
         if engine == self.engine:
@@ -273,7 +269,7 @@ class _Loop:
         return phases
 
     def _note(self, name: str, error: FloatArray, periods: int) -> None:
-        self.layers.setdefault(name, _Layer()).note(error, periods)
+        self.layers.setdefault(name, StageTally()).note(error, periods)
 
     def _within_limit(self, stage: Stage) -> Stage:
         """The stage with dwells as long as its largest injection needs."""
@@ -286,36 +282,10 @@ class _Loop:
         return replace(stage, dwell_periods=math.ceil(stage.dwell_periods * share))
 
 
-@dataclass(slots=True, eq=False)
-class _Scores:
-    """What every position cost by column, window by window."""
-
-    bits: dict[str, list[FloatArray]]
-    agree: list[FloatArray] = field(default_factory=list)
-    divergence: list[FloatArray] = field(default_factory=list)
-
-    def mean(self, column: str) -> float:
-        return float(np.concatenate(self.bits[column]).mean())
-
-    def change(self, column: str) -> tuple[float, float | None, int]:
-        """Paired difference to digital, its standard error, number of windows.
-
-        Positions of a window share their text, so the error comes from windows, as
-        that of a ratio estimate where the last one is shorter.
-        """
-        pairs = zip(self.bits[column], self.bits["digital"], strict=True)
-        sums, sizes = np.array([(float((a - b).sum()), a.size) for a, b in pairs]).T
-        delta, count = float(sums.sum() / sizes.sum()), sums.size
-        if count < 2:
-            return delta, None, count
-        spread = float(((sums - delta * sizes) ** 2).sum()) * count / (count - 1)
-        return delta, float(np.sqrt(spread) / sizes.sum()), count
-
-
 def _compare(
     loop: _Loop | LockLoop, held_out: list[Symbols], corpus: str
 ) -> dict[str, Any]:
-    scores = _Scores({name: [] for name in loop.columns})
+    scores = Scores({name: [] for name in loop.columns})
     done, total = 0, sum(len(group) for group in held_out)
     for batch in _batches(held_out):
         done += len(batch)
@@ -328,7 +298,25 @@ def _compare(
         one, other = logs["digital"], logs[loop.engine]
         scores.agree += list(top1(one, other))
         scores.divergence += list(divergence_nats(one, other))
-    return _content(loop, scores, corpus)
+    return _content(loop, scores, corpus) | _spice(loop)
+
+
+def _spice(loop: _Loop | LockLoop) -> dict[str, Any]:
+    """The entry `spice`, where a sample was drawn."""
+    from oscc.device.card_file import card_to_mapping
+
+    if loop.sample is None:
+        return {}
+    loop.options.progress("spice", 0, len(loop.sample.stages))
+    request = loop.options.request
+    found = judge_sample(
+        loop.sample,
+        family=loop.model.config.family,
+        device=card_to_mapping(loop.card),
+        accuracy_rad=1e-3 * request.accuracy_mrad,
+        seed=request.seed,
+    )
+    return {"spice": found}
 
 
 def _batches(held_out: list[Symbols]) -> Iterator[IntArray]:
@@ -337,7 +325,7 @@ def _batches(held_out: list[Symbols]) -> Iterator[IntArray]:
             yield group[first : first + _WINDOWS_AT_ONCE].astype(np.int64)
 
 
-def _content(loop: _Loop | LockLoop, scores: _Scores, corpus: str) -> dict[str, Any]:
+def _content(loop: _Loop | LockLoop, scores: Scores, corpus: str) -> dict[str, Any]:
     engine = loop.engine
     delta, error, windows = scores.change(engine)
     return {

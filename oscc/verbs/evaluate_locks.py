@@ -13,13 +13,16 @@ from oscc.arrays import BoolArray, FloatArray, IntArray
 from oscc.corpus import Symbols
 from oscc.device.card import Card
 from oscc.device.card_file import load_card
+from oscc.ir.stage import Stage
 from oscc.ladder.locks import decided_cells, lock_ratio
 from oscc.lock_trace import LockTrace, forward_with_locks, trace_locks
 from oscc.lower.ssa import LockPlan, coherence_of_pairs, lock_stage
 from oscc.passes.locks import shortest_dwell
 from oscc.verbs.compile import default_device
 from oscc.verbs.compile_cells import lock_plan, require_lock_mode
-from oscc.verbs.stage_run import run_cells
+from oscc.verbs.evaluate_spice import SpiceSample
+from oscc.verbs.lock_levels import LockLevels
+from oscc.verbs.stage_run import CellReadings, run_cells
 
 if TYPE_CHECKING:
     from oscc.checkpoint import LoadedCheckpoint
@@ -59,6 +62,8 @@ class LockLoop:
         plan = lock_plan(request, self.card)
         self.plan: LockPlan = plan._replace(step=options.lock_step)
         self.tallies: dict[int, CellTally] = {}
+        self.sample: SpiceSample | None = None
+        self._levels: LockLevels | None = None
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -93,12 +98,12 @@ class LockLoop:
 
     def _block(self, number: int, layer: LockTrace, engine: str) -> FloatArray:
         stage = lock_stage(layer, self.plan)
+        if engine == "circuit" and self.sample is not None:
+            self.sample.keep(layer.name, stage)
         if stage is None or stage.index is None:
             none = np.zeros((0, 3), dtype=np.int64)
             return coherence_of_pairs(layer, none, np.zeros(0))
-        found = run_cells(
-            stage, engine, self.card, threads=self.options.request.threads
-        )
+        found = self._ran(stage, engine)
         if engine == self.engine:
             assert stage.digital_coherence is not None
             every = np.arange(stage.targets)
@@ -108,6 +113,15 @@ class LockLoop:
             tally = self.tallies.setdefault(number, CellTally())
             tally.note(error, decided, flipped)
         return coherence_of_pairs(layer, stage.index, found.coherence)
+
+    def _ran(self, stage: Stage, engine: str) -> CellReadings:
+        """Readings of a stage; of detunings that are set in steps each is run once."""
+        threads = self.options.request.threads
+        if self.plan.step == 0.0:
+            return run_cells(stage, engine, self.card, threads=threads)
+        if self._levels is None or self._levels.plan != self.plan:
+            self._levels = LockLevels(self.plan, self.card, threads=threads)
+        return self._levels.read(stage, engine)
 
     def content(self) -> dict[str, Any]:
         """Dwell, and errors by layer."""

@@ -31,7 +31,8 @@ class SimulateOptions:
     Args:
         stages: Stages to run; None takes all.
         targets: Sampled targets of a simulator: a number a stage, `all`, or a list of
-            `TOKEN,COORDINATE`; None takes the program's sample.
+            `TOKEN,COORDINATE`; by stage, token and coordinate of each in an array
+            (M, 2), or the rows of pair cells, (M,); None takes the program's sample.
         fidelity: What the decks hold; None takes the program's.
         jobs: Processes or threads; no result depends on it.
         timeout_s: Longest time of one simulator run.
@@ -40,7 +41,7 @@ class SimulateOptions:
     """
 
     stages: Collection[str] | None = None
-    targets: int | str | Collection[str] | None = None
+    targets: int | str | Collection[str] | Mapping[str, IntArray] | None = None
     fidelity: str | None = None
     jobs: int = 1
     timeout_s: float = 600.0
@@ -167,6 +168,8 @@ def chosen_targets(program: Program, options: SimulateOptions) -> dict[str, IntA
 
     wanted = options.targets
     stages = [s for s in program.stages if _asked(s, options.stages, program)]
+    if isinstance(wanted, Mapping):
+        return {s.name: wanted[s.name] for s in stages if s.name in wanted}
     if wanted is None or isinstance(wanted, int) or str(wanted).isdigit():
         count = None if wanted is None else int(str(wanted))
         if count is not None and count < 1:

@@ -51,6 +51,8 @@ def chosen_cells(program: Program, options: SimulateOptions) -> dict[str, IntArr
         program.stage(name)
     stages = [s for s in program.stages if names is None or s.name in names]
     wanted = options.targets
+    if isinstance(wanted, Mapping):
+        return {s.name: wanted[s.name] for s in stages if s.name in wanted}
     if wanted is None or isinstance(wanted, int) or str(wanted).isdigit():
         count = None if wanted is None else int(str(wanted))
         if count is not None and count < 1:

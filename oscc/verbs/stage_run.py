@@ -13,6 +13,7 @@ from oscc.ir.stage import Stage
 
 if TYPE_CHECKING:
     from oscc.trace import Step
+    from oscc_backends.artefact import LockProblem
 
 ENGINES = ("ir", "phase", "circuit")
 """Engines that run every target of a stage, and so can stand in a loop."""
@@ -98,13 +99,27 @@ def run_cells(
         return CellReadings(coherence, (coherence > 0).astype(np.float64))
     from oscc_backends import lock
 
+    return read_cells(lock.problem(stage), engine, card, threads=threads)
+
+
+def read_cells(
+    problem: LockProblem, engine: str, card: Card | None = None, *, threads: int = 1
+) -> CellReadings:
+    """Coherence of every cell of a problem.
+
+    Args:
+        problem: Pair cells that share one coupling and one dwell.
+        engine: `phase` or `circuit`.
+        card: Device card, for the circuit.
+        threads: Worker threads; the result does not depend on it.
+    """
     if engine == "phase":
         from oscc_sims.lock_phase import solve as solve_phase
 
-        seen = solve_phase(lock.problem(stage))
+        seen = solve_phase(problem)
     else:
         from oscc_sims.lock_circuit import solve as solve_circuit
 
         assert card is not None, "the circuit runs on a card"
-        seen = solve_circuit(card, lock.problem(stage), threads=threads).reading
+        seen = solve_circuit(card, problem, threads=threads).reading
     return CellReadings(seen.coherence, np.asarray(seen.locked, dtype=np.float64))

@@ -58,15 +58,19 @@ def levels_of(word: str, program: Program, options: VerifyOptions) -> list[Level
                 _tolerance(level, name, program, options),
                 cells,
             )
-            for name in _simulators(engine)
+            for name in simulators_of(engine)
         ]
     tolerance = _tolerance(level, level, program, options)
     above = {"ir": "digital", "phase": "ir", "circuit": "ir" if probed else "phase"}
     return [Level(level, level, above[level], tolerance, cells)]
 
 
-def _simulators(engine: str) -> tuple[str, ...]:
-    """The named simulator, or all installed ones."""
+def simulators_of(engine: str) -> tuple[str, ...]:
+    """The named simulator, or all installed ones where none is named.
+
+    Raises:
+        RequestError: there is none of that name.
+    """
     from oscc_sims.registry import BUILT_IN, SIMULATORS
     from oscc_sims.registry import engine as open_engine
 

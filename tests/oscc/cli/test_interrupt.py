@@ -122,6 +122,6 @@ def test_an_interrupted_evaluation_says_that_nothing_was_written(
     monkeypatch.setattr(oscc.verbs.evaluate, "evaluate", stopped)
     found = call("evaluate", tiny, "-o", tmp_path / "out")
     assert found.status == 130
-    assert "interrupted; nothing was written" in found.err
+    assert "interrupted; no figure was written" in found.err
     assert "kept" not in found.err
     assert not (tmp_path / "out" / "evaluate.json").exists()

@@ -91,3 +91,37 @@ def test_evaluate_never_writes_over_a_file_of_somebody_else(
     assert found.status == 2
     assert "none of ours" in found.err
     assert (tmp_path / "mine" / "evaluate.json").read_text() == "{}"
+
+
+@pytest.mark.gnucap
+def test_evaluate_runs_spice_on_targets_drawn_over_the_text(
+    call: Call, tiny: Path, corpus: Path, tmp_path: Path, monkeypatch: Any
+) -> None:
+    corpus.write_text("import os\nimport sys\n" * 3)
+    words = ["evaluate", tiny, "--text", corpus, "-o", tmp_path / "out"]
+    words += ["--set", "compile.substeps=1", "--set", "compile.periods=20"]
+    found = call(*words, "--spice", 1, "--simulator", "gnucap")
+    assert found.status == 0, found.err
+    assert "SPICE: PASS" in found.out
+    assert "rms to circuit" in found.out
+    written = tmp_path / "out" / "evaluate.json"
+    assert json.loads(written.read_text())["spice"]["targets_a_step"] == 1
+    assert list((tmp_path / "out" / "spice" / "gnucap" / "decks").glob("*.cir"))
+    # the bits are written all the same where a simulator is missing
+    monkeypatch.setenv("OSCC_GNUCAP", str(tmp_path / "none"))
+    found = call(*words, "--spice", 1, "--simulator", "gnucap")
+    assert found.status == 3
+    assert "SPICE: INCONCLUSIVE" in found.out
+    assert json.loads(written.read_text())["bpc_hardware"] > 0
+
+
+def test_evaluate_refuses_spice_that_cannot_be(call: Call, tiny: Path) -> None:
+    for words, said in (
+        (["--simulator", "gnucap"], "give --spice N"),
+        (["--spice", 0], "spice"),
+        (["--spice", 1, "--simulator", "spectre"], "no simulator `spectre`"),
+        (["--spice", 1, "--engine", "phase"], "engine `circuit`"),
+    ):
+        found = call("evaluate", tiny, *words)
+        assert found.status == 2, found.err
+        assert said in found.err

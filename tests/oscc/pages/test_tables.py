@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from oscc.pages.evaluation import evaluation_table
+from oscc.pages.evaluation import evaluation_table, spice_table
 from oscc.pages.tables import gap_facts, pass_table
 from oscc.testing.tiny import tiny_program
 
@@ -55,3 +55,25 @@ def test_bits_are_counted_in_the_unit_of_the_model() -> None:
     }
     assert evaluation_table(figures | {"unit": "byte"}).columns[1] == "bits per byte"
     assert evaluation_table(figures).columns[1] == "bits per character"
+
+
+def test_spice_in_the_loop_has_its_table() -> None:
+    sizes = {
+        f"{size}_rad_to_{one}": value
+        for one, value in (("circuit", 1e-3), ("digital", 2e-3))
+        for size in ("rms", "max")
+    }
+    layer = {"stage": "s", "engine": "gnucap", "windows": 3, "targets": 4, **sizes}
+    shown = spice_table({"spice": {"layers": [layer]}})
+    assert shown is not None
+    assert shown.rows == (
+        ("s", "gnucap", "3", "4", "1.00 mrad", "1.00 mrad", "2.00 mrad", "2.00 mrad"),
+    )
+    cells = {key.replace("_rad_", "_coherence_"): size for key, size in sizes.items()}
+    head = {key: layer[key] for key in ("stage", "engine", "windows", "targets")}
+    shown = spice_table({"spice": {"layers": [head | cells]}})
+    assert shown is not None
+    assert shown.columns[4] == "rms to circuit (cos)"
+    assert shown.rows[0][4] == "0.001"
+    assert spice_table({}) is None
+    assert spice_table({"spice": {"layers": []}}) is None

@@ -21,6 +21,7 @@ from oscc.testing.tiny import tiny_model
 from oscc.verbs import evaluate as module
 from oscc.verbs.compile import CompileRequest
 from oscc.verbs.evaluate import EvaluateOptions, evaluate
+from oscc.verbs.evaluate_scores import Scores
 from oscc.verbs.held_out import whole_windows
 
 Models = dict[str, LoadedCheckpoint]
@@ -257,7 +258,7 @@ def test_the_error_of_the_difference_is_that_of_window_means(models: Models) -> 
     random = np.random.default_rng(0)
     digital = [random.random(16) for _ in range(9)]
     other = [d + random.normal(0.1, 0.2, 16) for d in digital]
-    scores = module._Scores({"digital": digital, "circuit": other})
+    scores = Scores({"digital": digital, "circuit": other})
     delta, error, count = scores.change("circuit")
     paired = np.array([(o - d).mean() for o, d in zip(other, digital, strict=True)])
     assert delta == pytest.approx(paired.mean())
