@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from oscc.arrays import FloatArray
+from oscc.device.lock_cell import RATE
 from oscc.device.lock_law import x_settled, x_slipped
 from oscc.errors import RequestError
 from oscc.ir.program import Program
@@ -23,6 +24,7 @@ from oscc.passes.record import record
 
 _SHARE = 0.8 * MOST_UNDECIDED  # the circuit's own edge is a little elsewhere
 _PERIODS = (100, 120, 150, 200, 250, 300, 400, 500, 700, 1000, 1500, 2000)
+"""At the usual coupling `RATE`; at half of it a dwell takes twice as many."""
 
 
 def undecided_share(ratio: FloatArray, pull_rad: float) -> float:
@@ -40,26 +42,24 @@ def undecided_share(ratio: FloatArray, pull_rad: float) -> float:
     return float(np.mean((ratio > low) & (ratio < high)))
 
 
-def shortest_dwell(
-    ratios: Sequence[FloatArray], coupling: float, least: int = _PERIODS[0]
-) -> int:
+def shortest_dwell(ratios: Sequence[FloatArray], coupling: float) -> int:
     """Periods P of the shortest dwell that decides nearly all cells of every stage.
 
     Args:
         ratios: x of every cell, by stage.
         coupling: K / omega0.
-        least: Fewest periods.
 
     Raises:
         RequestError: no dwell of the grid does.
     """
-    for periods in _PERIODS:
+    grid = [max(1, round(periods * RATE / coupling)) for periods in _PERIODS]
+    for periods in grid:
         pull = 2 * np.pi * coupling * periods
-        if periods >= least and all(undecided_share(x, pull) <= _SHARE for x in ratios):
+        if all(undecided_share(x, pull) <= _SHARE for x in ratios):
             return periods
     raise RequestError(
         f"More than {100 * _SHARE:.0f} % of the cells are too near the edge of their "
-        f"lock range to be decided in {_PERIODS[-1]} periods. Give --periods, and take "
+        f"lock range to be decided in {grid[-1]} periods. Give --periods, and take "
         "an undecided verdict."
     )
 

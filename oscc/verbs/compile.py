@@ -45,7 +45,8 @@ class CompileRequest:
             two banks of oscillators.
         seed: Seed of every draw.
         threads: Worker threads; no result depends on it.
-        lock_coupling: K / omega0 of pair cells, for families that lock.
+        lock_coupling: K / omega0 of pair cells, for families that lock; None has it
+            chosen for the accuracy.
         lock_margin: Pairs up to this far beyond their lock range, in units of it, get
             a cell; the others are unlocked by the closed form.
         lock_mode: `host`, which forms the detuning of a cell; or `native`: one
@@ -69,7 +70,7 @@ class CompileRequest:
     score: str = "host"
     seed: int = 0
     threads: int = 1
-    lock_coupling: float = 0.02
+    lock_coupling: float | None = None
     lock_margin: float = 0.05
     lock_mode: str = "host"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from oscc.checks import require_choice
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from oscc.lower.ssa import LockPlan
     from oscc.models.config import ModelConfig
     from oscc.verbs.compile import CompileRequest
+    from oscc.verbs.lock_coupling import Coupling
 
 
 def lowered_locks(
@@ -34,12 +36,33 @@ def lowered_locks(
     from oscc.device.card_file import card_from_mapping
     from oscc.lock_trace import trace_locks
     from oscc.lower.ssa import lower_locks
+    from oscc.passes.record import record
+    from oscc.verbs.lock_coupling import SHARE
 
+    _require_for_cells(model.config.family, request)
+    card = card_from_mapping(device)
+    coupling = chosen_coupling(request, card)
+    plan = lock_plan(replace(request, lock_coupling=coupling.rate), card)
+    settings = {**settings, "fidelity": "oscillators"}
+    traced = trace_locks(cast("Any", model.model), tokens, mode=request.mode)
+    program = lower_locks(traced, device, plan=plan, **settings)
+    if coupling.law_error is None:
+        return program
+    numbers = {
+        "coupling": coupling.rate,
+        "law_error": coupling.law_error,
+        "allowed": SHARE * program.accuracy_rad,
+    }
+    return record(program, "choose_coupling", numbers)
+
+
+def _require_for_cells(family: str, request: CompileRequest) -> None:
+    """Refuse what is for stages that read phases."""
     for name in ("update", "substeps"):
         if getattr(request, name) is not None:
             raise RequestError(
                 f"`{name}` is for phases that are read; the cells of family "
-                f"`{model.config.family}` lock or slip in one dwell. Leave it out."
+                f"`{family}` lock or slip in one dwell. Leave it out."
             )
     if request.scheme not in ("auto", "plain"):
         raise RequestError(
@@ -50,10 +73,6 @@ def lowered_locks(
             "Fidelity `summed` is for sums of pairs; a cell is one pair of "
             "oscillators. Leave it out."
         )
-    plan = lock_plan(request, card_from_mapping(device))
-    settings = {**settings, "fidelity": "oscillators"}
-    traced = trace_locks(cast("Any", model.model), tokens, mode=request.mode)
-    return lower_locks(traced, device, plan=plan, **settings)
 
 
 def lock_plan(request: CompileRequest, card: Card) -> LockPlan:
@@ -65,12 +84,33 @@ def lock_plan(request: CompileRequest, card: Card) -> LockPlan:
     from oscc.device.lock_cell import largest_ratio
     from oscc.lower.ssa import LockPlan
 
+    coupling = chosen_coupling(request, card).rate
     periods = request.periods or LockPlan().periods
-    plan = LockPlan(request.lock_coupling, periods, 1.0 + request.lock_margin)
+    plan = LockPlan(coupling, periods, 1.0 + request.lock_margin)
     if request.lock_mode == "host":
         return plan
-    reach = largest_ratio(card, request.lock_coupling)
+    reach = largest_ratio(card, coupling)
     return plan._replace(mode=request.lock_mode, reach=reach)
+
+
+def chosen_coupling(request: CompileRequest, card: Card) -> Coupling:
+    """K/w0 of a request, as given or as its accuracy allows.
+
+    The accuracy of a phase in rad is asked of a cosine: it moves by no more.
+
+    Raises:
+        RequestError: no coupling reaches the accuracy.
+    """
+    from oscc.verbs.lock_coupling import Coupling, choose_coupling
+
+    if request.lock_coupling is not None:
+        return Coupling(request.lock_coupling, None)
+    return choose_coupling(
+        card,
+        1e-3 * request.accuracy_mrad,
+        1.0 + request.lock_margin,
+        threads=request.threads,
+    )
 
 
 def require_lock_mode(config: ModelConfig, mode: str) -> None:
