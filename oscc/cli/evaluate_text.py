@@ -50,15 +50,25 @@ def show(content: Mapping[str, Any], path: Path) -> None:
 
 def _show_layers(layers: Sequence[Mapping[str, Any]]) -> None:
     for layer in layers:
+        grown = _grown(layer)
         if layer["rms_rad"] is None:
             say(
                 f"{layer['stage']}: {layer['rms_coherence']:.3g} rms in cos over "
                 f"{grouped(layer['cells'])} cells, {layer['slips']} flipped, "
-                f"{layer['undecided']} undecided"
+                f"{layer['undecided']} undecided{grown}"
             )
             continue
         error = si_text(layer["rms_rad"], "rad")
-        say(f"{layer['stage']}: {error} rms, {counted(layer['slips'], 'slip')}")
+        say(f"{layer['stage']}: {error} rms, {counted(layer['slips'], 'slip')}{grown}")
+
+
+def _grown(layer: Mapping[str, Any]) -> str:
+    """Distance from the digital model, with what the layers before brought along."""
+    if layer.get("rms_rad_to_model") is not None:
+        return f"; {si_text(layer['rms_rad_to_model'], 'rad')} from the digital model"
+    if layer.get("rms_coherence_to_model") is not None:
+        return f"; {layer['rms_coherence_to_model']:.3g} from the digital model"
+    return ""
 
 
 def _show_spice(spice: Mapping[str, Any]) -> None:

@@ -233,11 +233,12 @@ def layer_table(evaluate: Mapping[str, Any]) -> tables.Table:
             grouped(layer["undecided"]),
             tables.number(layer["rms_coherence"], 3),
             grouped(layer["slips"]),
+            tables.number(layer.get("rms_coherence_to_model"), 3),
         )
         for layer in evaluate["layers"]
     ]
     columns = ("stage", "cells", "undecided", "rms error in cos", "wrong side")
-    return tables.table(columns, rows, range(1, 5))
+    return tables.table((*columns, "rms to the digital model"), rows, range(1, 6))
 
 
 def noise_lines(energy: Mapping[str, Any]) -> list[str]:

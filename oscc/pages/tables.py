@@ -314,10 +314,16 @@ def break_even_line(energy: Mapping[str, Any]) -> str:
 def layer_table(evaluate: Mapping[str, Any]) -> Table:
     """Phase error by layer with the hardware in the loop, from `evaluate.json`."""
     rows = [
-        (layer["stage"], angle(layer["rms_rad"]), str(layer["slips"]))
+        (
+            layer["stage"],
+            angle(layer["rms_rad"]),
+            str(layer["slips"]),
+            angle(layer.get("rms_rad_to_model")),
+        )
         for layer in evaluate["layers"]
     ]
-    return table(("stage", "rms phase error", "slips"), rows, (1, 2))
+    columns = ("stage", "rms phase error", "slips", "rms to the digital model")
+    return table(columns, rows, (1, 2, 3))
 
 
 def noise_lines(energy: Mapping[str, Any]) -> list[str]:

@@ -121,13 +121,16 @@ def choose_scheme(
     checks = [_within_limit(stage, options) for stage in stages]
     limit = np.inf if fixed else _MARGIN * accuracy_rad
     missed: list[tuple[float, Scheme, BoolArray]] = []
+    cheaper = {"above_injection_limit": 0, "slipped": 0, "above_wanted_error": 0}
     for tried, scheme in enumerate(candidates, 1):
         fits = np.array([check(scheme) for check in checks])
         if fits.mean() < share:
+            cheaper["above_injection_limit"] += 1
             continue
         error, floor = bench.measure(scheme, fits, limit)
         if error is not None:
-            return scheme, _numbers(scheme, error, tried)
+            return scheme, _numbers(scheme, error, tried) | {"cheaper": cheaper}
+        cheaper["slipped" if floor <= limit else "above_wanted_error"] += 1
         missed.append((floor, scheme, fits))
     least = bench.least(missed)
     raise RequestError(_refusal(stages[0], accuracy_rad, len(candidates), least))

@@ -27,7 +27,7 @@ from oscc.verbs.compile import CompileRequest, default_device, pass_options
 from oscc.verbs.compile_cells import require_lock_mode
 from oscc.verbs.correlate import LoopScores
 from oscc.verbs.evaluate_locks import LockLoop
-from oscc.verbs.evaluate_scores import Scores, StageTally
+from oscc.verbs.evaluate_scores import Growth, Scores, StageTally
 from oscc.verbs.evaluate_spice import SpiceRequest, SpiceSample, judge_sample
 from oscc.verbs.held_out import CALIBRATION_WINDOWS, symbols_of
 from oscc.verbs.stage_run import read_drive, run_stage
@@ -35,7 +35,7 @@ from oscc.verbs.stage_run import read_drive, run_stage
 if TYPE_CHECKING:
     from oscc.checkpoint import LoadedCheckpoint
     from oscc.device.card import Card
-    from oscc.trace import Step
+    from oscc.trace import Coupling, Step
 
 FORMAT = "oscc.evaluate/1"
 ENGINES = ("phase", "circuit")
@@ -101,6 +101,7 @@ def evaluate(
             "`circuit`, or leave --spice out."
         )
     loop, held_out, corpus = _prepared(model, engine, options, text)
+    loop.growth = Growth()
     if options.spice is not None:
         windows = sum(len(group) for group in held_out)
         loop.sample = SpiceSample(options.spice, windows, options.request.seed)
@@ -157,6 +158,7 @@ class _Loop:
         self.schemes: dict[str, Scheme] = {}
         self.layers: dict[str, StageTally] = {}
         self.sample: SpiceSample | None = None
+        self.growth: Growth | None = None
         self.scores = LoopScores(
             self.card, model.config.heads, 1e-3 * options.request.accuracy_mrad
         )
@@ -170,9 +172,12 @@ class _Loop:
         """Logits of a batch of windows, shape (B, T, V)."""
         from oscc.trace import forward_with
 
-        steps = {"phase": self.phase, "circuit": self.circuit}
+        steps: dict[str, Coupling] = {"phase": self.phase, "circuit": self.circuit}
+        if self.growth is not None:
+            self.growth.begin(column)
+            steps["digital"] = self.digital
         scoring = None
-        if column in steps and self.options.request.score == "hardware":
+        if column != "digital" and self.options.request.score == "hardware":
             scoring = self.scores.correlator(column, column == self.engine)
         return forward_with(self.model.model, tokens, steps.get(column), scoring)
 
@@ -240,6 +245,11 @@ class _Loop:
         }
         return settings | ({"probe_epsilon": scheme.epsilon} if scheme.epsilon else {})
 
+    def digital(self, number: int, layer: Step) -> FloatArray:
+        """The exact step, kept to compare with."""
+        assert self.growth is not None
+        return self.growth.keep(layer.name, layer.next_rad)
+
     def phase(self, number: int, layer: Step) -> FloatArray:
         """Coupling step by the phase engine."""
         return self._step("phase", layer)
@@ -252,7 +262,10 @@ class _Loop:
         sums, drive = None, self.drive(layer)
         if drive is not None:
             sums = read_drive(drive, self._ran(drive, engine), layer)
-        return self._ran(self.stage(layer, sums), engine)
+        phases = self._ran(self.stage(layer, sums), engine)
+        if self.growth is not None and engine == self.engine:
+            self.growth.compare(layer.name, phases, angle=True)
+        return phases
 
     def _ran(self, stage: Stage, engine: str) -> FloatArray:
         """Phases of a stage; noted where the engine is the one in question."""
@@ -349,6 +362,13 @@ def _content(loop: _Loop | LockLoop, scores: Scores, corpus: str) -> dict[str, A
     }
 
 
+def _growth(loop: _Loop, step: str) -> float | None:
+    """Distance from the digital model after a step; what reads modes has none."""
+    if loop.growth is None or step not in loop.growth.counts:
+        return None
+    return loop.growth.rms(step)
+
+
 def _by_layer(loop: _Loop) -> dict[str, Any]:
     stages = sum(layer.stages for layer in loop.layers.values())
     periods = sum(layer.periods for layer in loop.layers.values())
@@ -360,6 +380,7 @@ def _by_layer(loop: _Loop) -> dict[str, Any]:
                 "stage": name,
                 "rms_rad": math.sqrt(layer.squares / layer.targets),
                 "slips": layer.slips,
+                "rms_rad_to_model": _growth(loop, name),
             }
             for name, layer in loop.layers.items()
         ],

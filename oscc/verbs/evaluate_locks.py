@@ -20,6 +20,7 @@ from oscc.lower.ssa import LockPlan, coherence_of_pairs, lock_stage
 from oscc.passes.locks import shortest_dwell
 from oscc.verbs.compile import default_device
 from oscc.verbs.compile_cells import lock_plan, require_lock_mode
+from oscc.verbs.evaluate_scores import Growth
 from oscc.verbs.evaluate_spice import SpiceSample
 from oscc.verbs.lock_levels import LockLevels
 from oscc.verbs.stage_run import CellReadings, run_cells
@@ -63,6 +64,7 @@ class LockLoop:
         self.plan: LockPlan = plan._replace(step=options.lock_step)
         self.tallies: dict[int, CellTally] = {}
         self.sample: SpiceSample | None = None
+        self.growth: Growth | None = None
         self._levels: LockLevels | None = None
 
     @property
@@ -87,12 +89,19 @@ class LockLoop:
 
     def forward(self, tokens: IntArray, column: str) -> FloatArray:
         """Logits of a batch of windows, shape (B, T, V)."""
-        model = cast("Any", self.model.model)
-        if column == "digital":
+        model, growth = cast("Any", self.model.model), self.growth
+        if growth is not None:
+            growth.begin(column)
+        elif column == "digital":
             return forward_with_locks(model, tokens)
 
         def step(number: int, layer: LockTrace) -> FloatArray:
-            return self._block(number, layer, column)
+            if growth is not None and column == "digital":
+                return growth.keep(layer.name, layer.coherence)
+            coherence = self._block(number, layer, column)
+            if growth is not None and column == self.engine:
+                growth.compare(layer.name, coherence, angle=False)
+            return coherence
 
         return forward_with_locks(model, tokens, step)
 
@@ -123,6 +132,9 @@ class LockLoop:
             self._levels = LockLevels(self.plan, self.card, threads=threads)
         return self._levels.read(stage, engine)
 
+    def _growth(self, number: int) -> float | None:
+        return None if self.growth is None else self.growth.rms(f"layer.{number}.locks")
+
     def content(self) -> dict[str, Any]:
         """Dwell, and errors by layer."""
         return {
@@ -139,6 +151,7 @@ class LockLoop:
                     "slips": tally.flips,
                     "cells": tally.cells,
                     "undecided": tally.cells - tally.decided,
+                    "rms_coherence_to_model": self._growth(number),
                 }
                 for number, tally in sorted(self.tallies.items())
             ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -27,6 +28,44 @@ class StageTally:
         self.slips += int((np.abs(error) > SLIP_RAD).sum())
         self.periods += periods
         self.stages += 1
+
+
+@dataclass(slots=True, eq=False)
+class Growth:
+    """How far the loop has come from the digital model after each step, over windows.
+
+    Unlike the error of a step against its own update, it holds what all steps before
+    brought along. The digital pass of a batch is kept until a column has run it.
+    """
+
+    squares: dict[str, float] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=dict)
+    _digital: dict[str, list[FloatArray]] = field(default_factory=dict)
+    _seen: Counter[str] = field(default_factory=Counter)
+
+    def begin(self, column: str) -> None:
+        """A column begins with the batch; the digital one with a new batch."""
+        self._seen.clear()
+        if column == "digital":
+            self._digital.clear()
+
+    def keep(self, step: str, value: FloatArray) -> FloatArray:
+        """Keep what the digital model has after a step of its next window."""
+        self._digital.setdefault(step, []).append(value)
+        return value
+
+    def compare(self, step: str, value: FloatArray, *, angle: bool) -> None:
+        """Add the difference of the next window; of phases within half a turn."""
+        apart = value - self._digital[step][self._seen[step]]
+        self._seen[step] += 1
+        if angle:
+            apart = np.angle(np.exp(1j * apart))
+        self.squares[step] = self.squares.get(step, 0.0) + float((apart**2).sum())
+        self.counts[step] = self.counts.get(step, 0) + apart.size
+
+    def rms(self, step: str) -> float:
+        """Root mean square over every target of every window."""
+        return float(np.sqrt(self.squares[step] / self.counts[step]))
 
 
 @dataclass(slots=True, eq=False)

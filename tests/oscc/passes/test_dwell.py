@@ -283,6 +283,9 @@ def test_most_candidates_run_on_a_part_of_the_trials() -> None:
     )
     found = numbers(program)
     assert found["candidates_tried"] > 20
+    # why each cheaper candidate was not taken
+    assert sum(found["cheaper"].values()) == found["candidates_tried"] - 1
+    assert found["cheaper"]["above_wanted_error"] > 0
     everything = found["candidates_tried"] * found["trial_targets"]
     assert sum(counting.ran) < 0.4 * everything
 

@@ -285,3 +285,40 @@ def test_a_stage_that_needs_more_current_gets_longer_dwells(models: Models) -> N
 def test_a_program_of_one_token_cannot_be_evaluated(models: Models) -> None:
     with pytest.raises(RequestError, match="ask for mode `prefill`"):
         run(models["fsn-flow"], "phase", mode="decode")
+
+
+def test_growth_holds_what_earlier_layers_brought_along(models: Models) -> None:
+    """The first step starts where the digital model does, the second one does not."""
+    found = run(models["fsn-flow"], "circuit", accuracy_mrad=5.0)
+    first, second = found["layers"]
+    assert first["rms_rad_to_model"] == pytest.approx(first["rms_rad"], rel=1e-6)
+    assert second["rms_rad_to_model"] > second["rms_rad"]
+    exact = run(models["fsn-flow"], "phase")
+    assert all(layer["rms_rad_to_model"] < 1e-9 for layer in exact["layers"])
+
+
+def test_growth_is_that_of_two_forward_passes(models: Models) -> None:
+    """Phases of both passes, gathered here by hand on the same windows."""
+    from oscc.trace import forward_with
+
+    model, options = models["kuramoto-flow"], EvaluateOptions(tokens=48)
+    loop, groups = module.in_loop(model, "circuit", options)
+    assert isinstance(loop, module._Loop)
+    seen: dict[str, list[Any]] = {"digital": [], "circuit": []}
+
+    def digital(number: int, layer: Any) -> Any:
+        seen["digital"].append(layer.next_rad)
+        return layer.next_rad
+
+    def circuit(number: int, layer: Any) -> Any:
+        seen["circuit"].append(loop.circuit(number, layer))
+        return seen["circuit"][-1]
+
+    windows = np.concatenate(groups)[:, :-1].astype(np.int64)
+    for step in (digital, circuit):
+        forward_with(model.model, windows, step)
+    apart = np.array(seen["circuit"]) - np.array(seen["digital"])
+    by_layer = np.sqrt(np.mean(apart.reshape(2, -1) ** 2, axis=1))
+    found = evaluate(model, "circuit", options=options)
+    for layer, wanted in zip(found["layers"], by_layer, strict=True):
+        assert layer["rms_rad_to_model"] == pytest.approx(wanted, rel=1e-6)

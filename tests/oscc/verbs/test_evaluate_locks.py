@@ -131,3 +131,12 @@ def test_engines_and_modes_that_are_none_are_refused(model: LoadedCheckpoint) ->
         run(model, "gnucap")
     with pytest.raises(RequestError, match="mode `prefill`"):
         run(model, "phase", mode="decode")
+
+
+def test_distance_from_the_digital_model_is_told(model: LoadedCheckpoint) -> None:
+    """Of all pairs, a long dwell and exact engines leave next to nothing."""
+    near = run(model, "phase", periods=20_000)
+    far = run(model, "phase", periods=100)
+    for one, other in zip(near["layers"], far["layers"], strict=True):
+        assert 0 < one["rms_coherence_to_model"] < other["rms_coherence_to_model"]
+    assert near["layers"][0]["rms_coherence_to_model"] < 0.01
