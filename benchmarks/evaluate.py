@@ -38,8 +38,9 @@ def row(name: str, seen: dict[str, Any]) -> str:
     change = f"{seen['delta_bpc']:+.4f} ± {seen['delta_se']:.4f}"
     top1 = f"{100 * seen['top1_agreement']:.2f} %"
     layers = ", ".join(_thousandths(layer) for layer in seen["layers"])
+    grown = ", ".join(_grown(layer) for layer in seen["layers"])
     spice = ", ".join(_thousandths(level) for level in seen["spice"]["levels"])
-    return f"| `{name}` | {bits} | {change} | {top1} | {layers} | {spice} |"
+    return f"| `{name}` | {bits} | {change} | {top1} | {layers} | {grown} | {spice} |"
 
 
 def _thousandths(found: dict[str, Any]) -> str:
@@ -48,6 +49,13 @@ def _thousandths(found: dict[str, Any]) -> str:
     if error is None:
         error = found.get("rms_coherence")
     return "–" if error is None else f"{1e3 * error:.2g}"
+
+
+def _grown(layer: dict[str, Any]) -> str:
+    """Distance from the digital model, as `_thousandths`."""
+    kinds = ("rms_rad_to_model", "rms_coherence_to_model")
+    found = [layer[kind] for kind in kinds if layer.get(kind) is not None]
+    return f"{1e3 * found[0]:.2g}" if found else "–"
 
 
 def main() -> None:

@@ -59,6 +59,12 @@ def cost(name: str, rounds: int) -> dict[str, Any]:
     return {"tokens": windows.size, "seconds": median, "over_digital": ratios}
 
 
+def row(name: str, found: dict[str, Any]) -> str:
+    """Line of the page on evaluation: what each engine costs over the digital."""
+    ratios = found["over_digital"]
+    return f"| `{name}` | {ratios['phase']:.1f} | {ratios['circuit']:.1f} |"
+
+
 def main() -> None:
     """Measure, print and write."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -70,9 +76,7 @@ def main() -> None:
     found = {}
     for name in given.only.split(","):
         found[name] = cost(name, given.rounds)
-        ratios = found[name]["over_digital"]
-        shown = "  ".join(f"{c} {r:.1f}x" for c, r in ratios.items() if c != "digital")
-        print(f"{name:20} {shown}", flush=True)
+        print(row(name, found[name]), flush=True)
     content = {
         "format": "oscc.bench/1",
         "machine": platform.machine(),
