@@ -13,7 +13,7 @@ import click
 from oscc.cli import shared
 from oscc.cli.evaluate_text import show
 from oscc.cli.options import Option, Run, setting, verb_command
-from oscc.cli.output import Progress
+from oscc.cli.output import Progress, wrote
 from oscc.cli.results import emit, model_section
 from oscc.errors import RequestError
 
@@ -75,15 +75,16 @@ def command(run: Run, checkpoint: Path, text: Path | None) -> int:
     out = run.out or Path("build") / f"{checkpoint.stem}-evaluate"
     _require_place(out, model.digest)
     section = run.config.evaluate
-    bar = run.progress()
+    bar, kept = run.progress(), list[Path]()
     options = EvaluateOptions(
         tokens=section.tokens,
         request=_request(run),
         lock_step=section.lock_step,
         progress=lambda column, done, total: bar(f"{column} {done}/{total} windows"),
         spice=_spice(run, out),
+        keep=lambda content: kept.append(_write(run, out, content)),
     )
-    with _nothing_kept(bar):
+    with _interruptible(bar, kept):
         content = evaluate(model, section.engine, text=text, options=options)
     path = _write(run, out, content)
     if not emit(run, content):
@@ -132,16 +133,24 @@ def _spice(run: Run, out: Path) -> SpiceRequest | None:
 
 
 @contextlib.contextmanager
-def _nothing_kept(bar: Progress) -> Iterator[None]:
-    """End the bar; say of an interruption that figures of finished windows are lost."""
+def _interruptible(bar: Progress, kept: list[Path]) -> Iterator[None]:
+    """End the bar; say of an interruption which figures are lost.
+
+    Those of the loop are kept before SPICE begins.
+    """
     try:
         yield
         bar.close()
     except KeyboardInterrupt as error:
-        raise KeyboardInterrupt(
+        lost = (
             "no figure was written: they are put together when every window has run. "
             "Run it again, with fewer --tokens for less time."
-        ) from error
+        )
+        done = [
+            f"SPICE was not finished; the figures of the loop are in {wrote(path)}."
+            for path in kept
+        ]
+        raise KeyboardInterrupt(*(done or [lost])) from error
 
 
 def _require_place(out: Path, checkpoint: str) -> None:

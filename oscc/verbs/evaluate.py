@@ -7,7 +7,7 @@ columns see the same windows of held-out text, every position counted.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,7 +27,7 @@ from oscc.verbs.compile import CompileRequest, default_device, pass_options
 from oscc.verbs.compile_cells import require_lock_mode
 from oscc.verbs.correlate import LoopScores
 from oscc.verbs.evaluate_locks import LockLoop
-from oscc.verbs.evaluate_scores import Growth, Scores, StageTally
+from oscc.verbs.evaluate_scores import Growth, Scores, StageTally, batches
 from oscc.verbs.evaluate_spice import SpiceRequest, SpiceSample, judge_sample
 from oscc.verbs.held_out import CALIBRATION_WINDOWS, symbols_of
 from oscc.verbs.stage_run import read_drive, run_stage
@@ -41,7 +41,6 @@ FORMAT = "oscc.evaluate/1"
 ENGINES = ("phase", "circuit")
 
 _CALIBRATION_SHARE = 0.5
-_WINDOWS_AT_ONCE = 16
 
 Progress = Callable[[str, int, int], None]
 
@@ -57,6 +56,7 @@ class EvaluateOptions:
             range: cells of one detuning are one circuit, run once. 0 for exact ones.
         progress: Called with column, windows done and windows in all.
         spice: SPICE on a sample of targets that the circuit ran; None runs none.
+        keep: Called with the figures of the loop before SPICE begins.
     """
 
     tokens: int = 20_000
@@ -64,6 +64,7 @@ class EvaluateOptions:
     lock_step: float = 1e-3
     progress: Progress = lambda column, done, total: None
     spice: SpiceRequest | None = None
+    keep: Callable[[dict[str, Any]], None] = lambda content: None
 
 
 def evaluate(
@@ -300,7 +301,7 @@ def _compare(
 ) -> dict[str, Any]:
     scores = Scores({name: [] for name in loop.columns})
     done, total = 0, sum(len(group) for group in held_out)
-    for batch in _batches(held_out):
+    for batch in batches(held_out):
         done += len(batch)
         logs = {}
         for name in loop.columns:
@@ -311,31 +312,26 @@ def _compare(
         one, other = logs["digital"], logs[loop.engine]
         scores.agree += list(top1(one, other))
         scores.divergence += list(divergence_nats(one, other))
-    return _content(loop, scores, corpus) | _spice(loop)
+    content = _content(loop, scores, corpus)
+    if loop.sample is None:
+        return content
+    loop.options.keep(content)
+    return content | {"spice": _spice(loop, loop.sample)}
 
 
-def _spice(loop: _Loop | LockLoop) -> dict[str, Any]:
-    """The entry `spice`, where a sample was drawn."""
+def _spice(loop: _Loop | LockLoop, sample: SpiceSample) -> dict[str, Any]:
+    """The entry `spice` of the targets that were drawn."""
     from oscc.device.card_file import card_to_mapping
 
-    if loop.sample is None:
-        return {}
-    loop.options.progress("spice", 0, len(loop.sample.stages))
+    loop.options.progress("spice", 0, len(sample.stages))
     request = loop.options.request
-    found = judge_sample(
-        loop.sample,
+    return judge_sample(
+        sample,
         family=loop.model.config.family,
         device=card_to_mapping(loop.card),
         accuracy_rad=1e-3 * request.accuracy_mrad,
         seed=request.seed,
     )
-    return {"spice": found}
-
-
-def _batches(held_out: list[Symbols]) -> Iterator[IntArray]:
-    for group in held_out:
-        for first in range(0, len(group), _WINDOWS_AT_ONCE):
-            yield group[first : first + _WINDOWS_AT_ONCE].astype(np.int64)
 
 
 def _content(loop: _Loop | LockLoop, scores: Scores, corpus: str) -> dict[str, Any]:

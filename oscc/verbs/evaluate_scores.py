@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from oscc.arrays import FloatArray
+from oscc.arrays import FloatArray, IntArray
+from oscc.corpus import Symbols
 from oscc.ladder.levels import SLIP_RAD
+
+_WINDOWS_AT_ONCE = 16
 
 
 @dataclass(slots=True, eq=False)
@@ -93,3 +97,10 @@ class Scores:
             return delta, None, count
         spread = float(((sums - delta * sizes) ** 2).sum()) * count / (count - 1)
         return delta, float(np.sqrt(spread) / sizes.sum()), count
+
+
+def batches(held_out: list[Symbols]) -> Iterator[IntArray]:
+    """Windows that run together, those of one length, shape (B, T)."""
+    for group in held_out:
+        for first in range(0, len(group), _WINDOWS_AT_ONCE):
+            yield group[first : first + _WINDOWS_AT_ONCE].astype(np.int64)

@@ -125,3 +125,26 @@ def test_an_interrupted_evaluation_says_that_nothing_was_written(
     assert "interrupted; no figure was written" in found.err
     assert "kept" not in found.err
     assert not (tmp_path / "out" / "evaluate.json").exists()
+
+
+def test_an_evaluation_interrupted_in_spice_keeps_the_figures_of_the_loop(
+    call: Call, tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import json
+
+    import oscc.verbs.evaluate
+
+    def stopped(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(oscc.verbs.evaluate, "judge_sample", stopped)
+    text = tmp_path / "text.txt"
+    text.write_text("import os\n")
+    words = ["evaluate", tiny, "--text", text, "-o", tmp_path / "out"]
+    words += ["--set", "compile.substeps=1", "--set", "compile.periods=20"]
+    found = call(*words, "--spice", 1, "--simulator", "gnucap")
+    assert found.status == 130
+    assert "SPICE was not finished; the figures of the loop are in" in found.err
+    content = json.loads((tmp_path / "out" / "evaluate.json").read_text())
+    assert content["bpc_hardware"] > 0
+    assert "spice" not in content
