@@ -31,10 +31,11 @@ def show(content: Mapping[str, Any], path: Path) -> None:
     columns = ("engine", f"bits per {unit}", "Δ digital", "tokens")
     table(columns, rows, right=(1, 2, 3))
     error = content["delta_se"]
-    spread = "one window, no error estimate" if error is None else f"± {error:.4f}"
+    spread = "without an error estimate: one window"
+    if error is not None:
+        spread = f"± {error:.4f} (1 σ, paired over {content['windows']} windows)"
     say(
-        f"Δ of {content['engine']} {spread} (1 σ, paired over "
-        f"{counted(content['windows'], 'window')}) · top-1 agreement "
+        f"Δ of {content['engine']} {spread} · top-1 agreement "
         f"{100 * content['top1_agreement']:.2f} % · "
         f"KL {content['kl_nats']:.2e} nats"
     )
@@ -91,9 +92,26 @@ def _show_spice(spice: Mapping[str, Any]) -> None:
         )
         for row in spice["layers"]
     ]
+    for level in spice["levels"]:
+        if level["passed"] is not None:
+            say(f"SPICE on {_judged(level)}")
+    for entry in spice["convergence"]:
+        state = "converged" if entry["passed"] else "not converged"
+        moved = _error(entry.get("change_coherence", entry.get("change_rad")), unit)
+        say(f"halving the step moves {entry['engine']} by at most {moved}: {state}")
     if rows:
         table((*columns, *against), rows, right=(2, 3, 4, 5, 6, 7))
     say(f"SPICE: {spice['sentence']}")
+
+
+def _judged(level: Mapping[str, Any]) -> str:
+    """Error of a simulator over all drawn targets, beside what is allowed."""
+    unit = "rad" if level["tolerance_rad"] is not None else "coherence"
+    error, allowed = (_error(level[f"{k}_{unit}"], unit) for k in ("rms", "tolerance"))
+    return (
+        f"{counted(level['targets'], 'target')}, {level['engine']} against circuit: "
+        f"{error} rms, {allowed} allowed"
+    )
 
 
 def _error(value: float | None, unit: str) -> str:

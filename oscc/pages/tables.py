@@ -176,6 +176,13 @@ def _plain(content: Any) -> str:
     return f"{content:.4g}" if isinstance(content, float) else str(content)
 
 
+def _change(entry: Mapping[str, Any]) -> str:
+    """What half the step moved, of a phase or of the coherence of pair cells."""
+    if entry.get("change_coherence") is not None:
+        return f"{number(entry['change_coherence'], 3)} in cos"
+    return angle(entry["change_rad"])
+
+
 def host_table(program: Program, energy: Mapping[str, Any] | None) -> Table:
     """Work on the host by name, with its energy where the account is at hand."""
     counts: dict[tuple[str, str], int] = {}
@@ -204,7 +211,7 @@ def convergence_lines(verdict: Mapping[str, Any]) -> list[str]:
     """A sentence for each simulator's gate."""
     return [
         f"Halving the step moves {entry['engine']} by at most "
-        f"{angle(entry['change_rad'])} over {counted(entry['targets'], 'target')}: "
+        f"{_change(entry)} over {counted(entry['targets'], 'target')}: "
         f"{'converged' if entry['passed'] else 'NOT converged'}."
         for entry in verdict["convergence"]
     ]

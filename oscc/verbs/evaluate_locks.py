@@ -16,6 +16,7 @@ from oscc.device.card_file import load_card
 from oscc.ir.stage import Stage
 from oscc.ladder.locks import decided_cells, lock_ratio
 from oscc.lock_trace import LockTrace, forward_with_locks, trace_locks
+from oscc.lower.program import require_scored_by
 from oscc.lower.ssa import LockPlan, coherence_of_pairs, lock_stage
 from oscc.passes.locks import shortest_dwell
 from oscc.verbs.compile import default_device
@@ -59,6 +60,7 @@ class LockLoop:
         self.model, self.engine, self.options = model, engine, options
         card = request.device or default_device(model.config.family)
         self.card: Card = load_card(card)
+        require_scored_by(model.config.family, request.score)
         require_lock_mode(model.config, request.lock_mode)
         plan = lock_plan(request, self.card)
         self.plan: LockPlan = plan._replace(step=options.lock_step)

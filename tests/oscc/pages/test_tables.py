@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from oscc.pages.evaluation import evaluation_table, spice_table
-from oscc.pages.tables import gap_facts, pass_table
+from oscc.pages.tables import convergence_lines, gap_facts, pass_table
 from oscc.testing.tiny import tiny_program
 
 
@@ -77,3 +77,11 @@ def test_spice_in_the_loop_has_its_table() -> None:
     assert shown.rows[0][4] == "0.001"
     assert spice_table({}) is None
     assert spice_table({"spice": {"layers": []}}) is None
+
+
+def test_convergence_of_pair_cells_is_told_in_the_cosine() -> None:
+    entry = {"engine": "gnucap", "targets": 4, "passed": True, "change_rad": None}
+    (line,) = convergence_lines({"convergence": [entry | {"change_coherence": 5e-4}]})
+    assert line.startswith("Halving the step moves gnucap by at most 0.0005 in cos")
+    (line,) = convergence_lines({"convergence": [entry | {"change_rad": 1e-3}]})
+    assert "by at most 1.00 mrad over 4 targets: converged." in line

@@ -131,6 +131,8 @@ def test_engines_and_modes_that_are_none_are_refused(model: LoadedCheckpoint) ->
         run(model, "gnucap")
     with pytest.raises(RequestError, match="mode `prefill`"):
         run(model, "phase", mode="decode")
+    with pytest.raises(RequestError, match="leave --score out"):
+        run(model, "phase", score="hardware")
 
 
 def test_distance_from_the_digital_model_is_told(model: LoadedCheckpoint) -> None:
