@@ -15,7 +15,8 @@ from oscc.ir.stage import Stage
 from oscc.ladder.convergence import SHARE, Convergence
 from oscc.ladder.locks import (
     EXACT,
-    HARDWARE,
+    GNUCAP,
+    HARDWARE_SHARE,
     NGSPICE,
     compare_cells,
     judge_cells,
@@ -29,19 +30,24 @@ if TYPE_CHECKING:
     from oscc.verbs.simulate import SimulateOptions
 
 
-def tolerance(level: str, engine: str, given: Mapping[str, float]) -> float:
+def tolerance(
+    level: str, engine: str, accuracy_rad: float, given: Mapping[str, float]
+) -> float:
     """Largest rms error of the coherence at a level.
 
     Args:
         level: Level of the ladder.
         engine: Engine that runs it.
+        accuracy_rad: Of the program, which levels phase and circuit follow.
         given: The user's own, by level.
     """
     if level in given:
         return given[level]
     if level == "ir":
         return EXACT
-    return NGSPICE if engine == "ngspice" else HARDWARE
+    if level in ("phase", "circuit"):
+        return HARDWARE_SHARE * accuracy_rad
+    return NGSPICE if engine == "ngspice" else GNUCAP
 
 
 def judge_level(

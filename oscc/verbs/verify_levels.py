@@ -90,7 +90,8 @@ def _tolerance(
     level: str, engine: str, program: Program, options: VerifyOptions
 ) -> float:
     if program.of_cells:
-        return verify_cells.tolerance(level, engine, options.tolerance_coherence)
+        given = options.tolerance_coherence
+        return verify_cells.tolerance(level, engine, program.accuracy_rad, given)
     if level in options.tolerance_rad:
         return options.tolerance_rad[level]
     probed = any(stage.update == "probe" for stage in program.stages)

@@ -225,11 +225,28 @@ def test_a_stale_run_is_made_anew(build: Path, program: Program) -> None:
     assert fresh.program == here.digest()
 
 
-def test_tolerances_of_cells_are_those_asked_for() -> None:
-    assert verify_cells.tolerance("ir", "ir", {}) == 1e-6
-    assert verify_cells.tolerance("circuit", "circuit", {}) == 0.006
-    assert verify_cells.tolerance("spice", "ngspice", {}) == 0.01
-    assert verify_cells.tolerance("spice", "gnucap", {"spice": 0.5}) == 0.5
+def test_tolerances_of_cells_follow_the_accuracy_or_are_those_given() -> None:
+    tolerance = verify_cells.tolerance
+    assert tolerance("ir", "ir", 0.03, {}) == 1e-6
+    assert tolerance("phase", "phase", 0.01, {}) == pytest.approx(0.006)
+    assert tolerance("circuit", "circuit", 0.01, {}) == pytest.approx(0.006)
+    assert tolerance("circuit", "circuit", 0.03, {}) == pytest.approx(0.018)
+    assert tolerance("spice", "gnucap", 0.005, {}) == 0.006
+    assert tolerance("spice", "ngspice", 0.03, {}) == 0.01
+    assert tolerance("spice", "gnucap", 0.01, {"spice": 0.5}) == 0.5
+
+
+def test_a_card_of_richer_waveforms_is_held_to_the_accuracy_asked_of_it(
+    tmp_path: Path,
+) -> None:
+    checkpoint = write_lock_checkpoint(tmp_path / "ssa.safetensors")
+    request = CompileRequest(device="vo2-two-state-6k", accuracy_mrad=28)
+    compile_folder(checkpoint, tmp_path / "build", TEXT, request)
+    verdict = verify_folder(tmp_path / "build", VerifyOptions(levels=("circuit",)))
+    (level,) = verdict.levels
+    assert level.passed
+    assert level.rms_coherence is not None
+    assert 0.006 < level.rms_coherence < 0.6 * 0.028
 
 
 def test_inspect_tells_the_cells_by_stage(
