@@ -6,6 +6,7 @@ grid has a small scatter and a large bias.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,8 +28,8 @@ class Convergence:
         targets: Targets that were run twice.
         change_rad: Largest rms change of a target over its dwells [rad].
         passed: Whether that is at most a third of the tolerance.
-        unconverged: Targets above it, as (stage, token, coordinate); pair cells as
-            (stage, token, partner).
+        unconverged: Targets above it, the one that moved most first, as (stage, token,
+            coordinate); pair cells as (stage, token, partner).
         change_coherence: The largest change of pair cells, in the place of the angle.
     """
 
@@ -41,11 +42,18 @@ class Convergence:
 
     @property
     def sentence(self) -> str:
-        """What moved, and by how much."""
-        return (
+        """What moved, by how much, and which moved most."""
+        said = (
             f"halving the step moves {len(self.unconverged)} of {self.targets} targets "
             f"by up to {self.change}"
         )
+        if not self.unconverged:
+            return said
+        stage, token, other = self.unconverged[0]
+        place = f"pair {token},{other}"
+        if self.change_rad is not None:
+            place = f"token {token} coordinate {other}"
+        return f"{said}, most {stage} {place}"
 
     @property
     def change(self) -> str:
@@ -81,7 +89,7 @@ def gate(
     """Gate of a simulator's run, None if any stage of it was not run twice."""
     if not run_twice(seen):
         return None
-    places: list[tuple[str, int, int]] = []
+    places: list[tuple[float, str, int, int]] = []
     total, largest = 0, 0.0
     for stage in program.stages:
         if stage.name not in seen.stages:
@@ -93,7 +101,16 @@ def gate(
         total += change.size
         largest = max(largest, float(change.max()))
         places += [
-            (stage.name, int(index[k, 0]), int(index[k, 1]))
+            (float(change[k]), stage.name, int(index[k, 0]), int(index[k, 1]))
             for k in np.flatnonzero(change > SHARE * tolerance_rad)
         ]
-    return Convergence(seen.engine, total, largest, not places, tuple(places))
+    return Convergence(
+        seen.engine, total, largest, not places, most_moved_first(places)
+    )
+
+
+def most_moved_first(
+    places: Sequence[tuple[float, str, int, int]],
+) -> tuple[tuple[str, int, int], ...]:
+    """The places of (change, stage, token, coordinate), the largest change first."""
+    return tuple(place[1:] for place in sorted(places, key=lambda p: -p[0]))

@@ -12,7 +12,7 @@ from oscc.arrays import FloatArray
 from oscc.errors import UndecidedError
 from oscc.ir.program import Program
 from oscc.ir.stage import Stage
-from oscc.ladder.convergence import SHARE, Convergence
+from oscc.ladder.convergence import SHARE, Convergence, most_moved_first
 from oscc.ladder.locks import (
     EXACT,
     GNUCAP,
@@ -119,7 +119,7 @@ def converged(program: Program, seen: Observables, limit: float) -> Convergence:
     Raises:
         UndecidedError: the run was made at one step only.
     """
-    places: list[tuple[str, int, int]] = []
+    places: list[tuple[float, str, int, int]] = []
     total, largest = 0, 0.0
     for stage in program.stages:
         name = f"{stage.name}.raw.half_step_coherence"
@@ -134,11 +134,16 @@ def converged(program: Program, seen: Observables, limit: float) -> Convergence:
         index = stage.index[rows_of(stage, seen)]
         total, largest = total + moved.size, max(largest, float(moved.max()))
         places += [
-            (stage.name, int(index[k, 1]), int(index[k, 2]))
+            (float(moved[k]), stage.name, int(index[k, 1]), int(index[k, 2]))
             for k in np.flatnonzero(moved > SHARE * limit)
         ]
     return Convergence(
-        seen.engine, total, None, not places, tuple(places), change_coherence=largest
+        seen.engine,
+        total,
+        None,
+        not places,
+        most_moved_first(places),
+        change_coherence=largest,
     )
 
 

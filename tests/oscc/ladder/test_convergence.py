@@ -53,7 +53,8 @@ def test_targets_that_moved_are_named() -> None:
     assert found is not None
     assert found.unconverged == ((NAME, 3, 0),)
     assert found.sentence == (
-        "halving the step moves 1 of 2 targets by up to 2.00 mrad"
+        "halving the step moves 1 of 2 targets by up to 2.00 mrad, most "
+        f"{NAME} token 3 coordinate 0"
     )
     assert found.to_json() == {
         "engine": "ngspice",
@@ -62,6 +63,13 @@ def test_targets_that_moved_are_named() -> None:
         "passed": False,
         "unconverged": [[NAME, 3, 0]],
     }
+
+
+def test_the_target_that_moved_most_comes_first() -> None:
+    program = tiny_program()
+    found = gate(program, run(program, [[0.004], [-0.005]]), tolerance_rad=0.003)
+    assert found is not None
+    assert [place[1] for place in found.unconverged] == [3, 1]
 
 
 def test_a_run_at_one_step_is_no_gate() -> None:

@@ -99,7 +99,7 @@ def test_what_did_not_converge_is_inconclusive() -> None:
     text = lines(verdict(level(True), convergence=(MOVED,)))
     assert text[-1] == (
         "INCONCLUSIVE   ngspice: halving the step moves 1 of 4 targets by up to "
-        "4.00 mrad"
+        "4.00 mrad, most layer.0.coupling token 3 coordinate 1"
     )
     assert text[-2] == "halving the step moves ngspice by at most 4.00 mrad: " + (
         "not converged"

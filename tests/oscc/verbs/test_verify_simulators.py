@@ -95,7 +95,10 @@ def test_what_did_not_converge_offers_no_number(error: float) -> None:
     verdict = judge_all(program, run, SPICE)
     (level,) = verdict.levels
     assert (level.passed, level.rms_rad, level.worst) == (None, None, None)
-    assert level.reason == "halving the step moves 1 of 2 targets by up to 2.00 mrad"
+    assert level.reason == (
+        "halving the step moves 1 of 2 targets by up to 2.00 mrad, most "
+        f"{NAME} token 3 coordinate 0"
+    )
     assert verdict.convergence[0].unconverged == ((NAME, 3, 0),)
     assert (verdict.passed, verdict.exit_status) == (False, 4)
     assert str(verdict).splitlines()[-1].startswith("INCONCLUSIVE   spice (ngspice): ")
