@@ -74,17 +74,9 @@ def figures(name: str, length: int, held_out: int) -> dict[str, Any]:
             "per_token_J": found["per_token_J"],
             "hardware_over_int8": found["hardware_over_digital"]["int8"],
         }
-    formed = programs["hardware"].correlations
-    names = {one.name for one in formed}
-    spent = sum(
-        sum(stage["causes_J"].values())
-        for stage in accounts["hardware"]["stages"]
-        if stage["stage"] in names
-    )
+    formed = accounts["hardware"]["correlations"]
     out["error_nat"] = errors(programs["hardware"])
-    out["outputs"] = sum(one.outputs for one in formed)
-    out["per_output_J"] = spent / out["outputs"]
-    out["per_mac_J"] = spent / sum(one.macs for one in formed)
+    out |= {name: formed[name] for name in ("outputs", "per_output_J", "per_mac_J")}
     if held_out:
         out["evaluate"] = _bits(model, held_out)
     return out

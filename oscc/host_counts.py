@@ -8,6 +8,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from oscc.models.config import ModelConfig
 
+ONLY_HARDWARE = (
+    *("bound", "mode_phases", "mode_weights"),
+    *("mode_angles", "mode_equations", "mode_logarithms"),
+)
+"""Counts of a layer on oscillators that a digital one would not have."""
+
 # Of a product of a complex coefficient and a phasor; a real weight takes two.
 _COMPLEX = 4
 

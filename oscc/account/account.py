@@ -9,9 +9,8 @@ from typing import Any
 from oscc.account.assumptions import assumptions
 from oscc.account.balance import measured
 from oscc.account.break_even import break_even
-from oscc.account.correlations import all_energies
+from oscc.account.correlations import all_energies, correlations_spent
 from oscc.account.digital import (
-    ONLY_HARDWARE,
     HostWork,
     bound_note,
     digital_energy_J,
@@ -23,6 +22,7 @@ from oscc.account.noise import noise_of
 from oscc.account.stages import HARDWARE_CAUSES, StageEnergy
 from oscc.device import Card, card_from_mapping
 from oscc.device.piecewise import period_s
+from oscc.host_counts import ONLY_HARDWARE
 from oscc.ir.program import Program
 from oscc.ir.views import CELL_MACS
 from oscc.observables import Observables
@@ -137,18 +137,15 @@ def account(
     stages = all_energies(program, card, known)
     host = host_work(program, known)
     causes, total = exact_parts(_causes(stages, host))
-    pairs = sum(stage.counts.pairs for stage in stages)
     digital = digital_energy_J(program, known)
     return EnergyAccount(
         program=program.digest(),
         fidelity="+".join(sorted(fidelities)),
         ideal_elements=ideal_elements,
-        pairs=pairs,
-        pair_terms=sum(stage.counts.pair_terms for stage in stages),
+        **_coupled(stages),
         **_per_token(program, card, stages),
         causes_J=causes,
         total_J=total,
-        marginal_J=sum(stage.pair_J for stage in stages) / pairs if pairs else None,
         host_parts_J=_host_parts(host),
         stages=tuple(_stage_entry(stage) for stage in stages),
         assumptions=tuple(entry.to_json() for entry in known.values()),
@@ -160,6 +157,7 @@ def account(
         noise=noise_of(program, card, known["temperature_K"].value),
         notes=_notes(program),
         omitted=_omitted(program),
+        correlations=correlations_spent(program, card, known),
     )
 
 
@@ -167,6 +165,16 @@ def _kinds(program: Program, fidelities: set[str]) -> set[str]:
     """What the assumptions must hold figures for."""
     formed = {"correlations"} if program.correlations else set()
     return ({"cells"} if program.of_cells else fidelities) | formed
+
+
+def _coupled(stages: list[StageEnergy]) -> dict[str, Any]:
+    """Coupled pairs, their terms, and what one more pair costs."""
+    pairs = sum(stage.counts.pairs for stage in stages)
+    return {
+        "pairs": pairs,
+        "pair_terms": sum(stage.counts.pair_terms for stage in stages),
+        "marginal_J": sum(stage.pair_J for stage in stages) / pairs if pairs else None,
+    }
 
 
 def _per_token(

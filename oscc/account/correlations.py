@@ -16,6 +16,7 @@ correlation replaces is two multiply-accumulates a mixer.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 import numpy as np
@@ -91,3 +92,28 @@ def all_energies(
     stages = [stage_energy(stage, card, known) for stage in program.stages]
     formed = [correlation_energy(one, card, known) for one in program.correlations]
     return stages + formed
+
+
+def correlations_spent(
+    program: Program, card: Card, known: Mapping[str, Assumption]
+) -> dict[str, float]:
+    """Energy of all correlations, of an output, of a digital product they replace.
+
+    Empty where the host forms scores and logits.
+    """
+    formed = program.correlations
+    if not formed:
+        return {}
+    energy = math.fsum(
+        part
+        for one in formed
+        for part in correlation_energy(one, card, known).causes_J.values()
+    )
+    outputs, macs = sum(c.outputs for c in formed), sum(c.macs for c in formed)
+    return {
+        "energy_J": energy,
+        "outputs": outputs,
+        "multiply_accumulates": macs,
+        "per_output_J": energy / outputs,
+        "per_mac_J": energy / macs,
+    }

@@ -19,11 +19,6 @@ from oscc.ir.views import pair_macs
 from oscc.units import grouped
 
 PRECISIONS = ("int4", "int8", "fp32")
-ONLY_HARDWARE = (
-    *("bound", "mode_phases", "mode_weights"),
-    *("mode_angles", "mode_equations", "mode_logarithms"),
-)
-"""Host operations of a program that a digital layer would not have."""
 HOST_UNITS = ("mac", "exp", "sincos", "read")
 
 
@@ -97,17 +92,17 @@ def bound_note(program: Program) -> str | None:
         >>> from oscc.testing.energy import two_token_program
         >>> bound_note(two_token_program())
         'The bound of the layers needs the field of every target on the host: 6 \
-multiply-accumulates there, where the coupling saves 6. With this bound the \
-oscillators replace no digital work; its energy stands in host_parts_J as `bound`.'
+multiply-accumulates there, where the coupling saves 6. With this bound the coupling \
+on oscillators replaces no digital work; its energy stands in host_parts_J as `bound`.'
     """
     macs = sum(o.count for o in program.host_operations if o.name == "bound")
     saved = coupling_macs(program)
     if macs == 0:
         return None
     verdict = (
-        "With this bound the oscillators replace no digital work"
+        "With this bound the coupling on oscillators replaces no digital work"
         if macs >= saved
-        else "The oscillators replace the rest"
+        else "The coupling on oscillators replaces the rest"
     )
     return (
         "The bound of the layers needs the field of every target on the host: "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from oscc.units import counted, grouped, si_text
@@ -52,6 +52,8 @@ class EnergyAccount:
         causes_J: Energy by `CAUSES`.
         total_J: Their sum.
         marginal_J: What one more pair costs: its coupler and its weight writes.
+        correlations: What scores and logits on oscillators cost, with their outputs
+            and multiply-accumulates; empty where the host forms them.
         host_parts_J: Host energy by operation.
         stages: Figures of each stage.
         assumptions: Entries of `energy.json`.
@@ -88,6 +90,7 @@ class EnergyAccount:
     noise: Mapping[str, Any]
     notes: tuple[str, ...]
     omitted: tuple[str, ...]
+    correlations: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def all_in_J(self) -> float | None:
@@ -123,6 +126,7 @@ class EnergyAccount:
             "total_J": self.total_J,
             "causes_J": dict(self.causes_J),
             "host_parts_J": dict(self.host_parts_J),
+            "correlations": dict(self.correlations) or None,
             "stages": [dict(stage) for stage in self.stages],
             "assumptions": [dict(entry) for entry in self.assumptions],
             "measured": [dict(entry) for entry in self.measured],
@@ -137,11 +141,11 @@ class EnergyAccount:
 
     def _per_pair(self) -> dict[str, float | None]:
         hardware = self.total_J - self.causes_J["host"]
-        return {
-            "marginal": self.marginal_J,
-            "all_in": self.all_in_J,
-            "without_host": hardware / self.pairs if self.pairs else None,
-        }
+        parts = {"all_in": self.total_J, "without_host": hardware}
+        if self.correlations:
+            parts["without_correlations"] = self.total_J - self.correlations["energy_J"]
+        each = {n: v / self.pairs if self.pairs else None for n, v in parts.items()}
+        return {"marginal": self.marginal_J, **each}
 
     def __str__(self) -> str:
         return energy_table(self.to_json())
@@ -164,8 +168,8 @@ def energy_table(
     Example:
         >>> from oscc.account import account
         >>> from oscc.testing.energy import two_token_program
-        >>> print(str(account(two_token_program(), {})).splitlines()[0][:35])
-        per coupled pair   marginal 47.9 pJ
+        >>> print(str(account(two_token_program(), {})).splitlines()[0][-31:])
+        (3 pairs, 2 tokens, 20 periods)
     """
     pair = energy["per_pair_J"]
     causes = energy["causes_J"]
@@ -174,15 +178,17 @@ def energy_table(
     cells.append(si_text(energy["total_J"], "J"))
     widths = [max(len(h), len(c)) for h, c in zip(heads, cells, strict=True)]
     lines = [
-        f"per coupled pair   marginal {_per_pair(pair['marginal'])}   "
-        f"all-in {_per_pair(pair['all_in'])}   ({counted(energy['pairs'], 'pair')}, "
-        f"{counted(energy['tokens'], 'token')}, "
+        f"per coupled pair   all-in {_per_pair(pair['all_in'])}   "
+        f"marginal {_per_pair(pair['marginal'])}   "
+        f"({counted(energy['pairs'], 'pair')}, {counted(energy['tokens'], 'token')}, "
         f"{counted(energy['periods'], 'period')})",
+        *_correlation_line(energy),
         "cause              " + _row(heads, widths),
         "total              " + _row(cells, widths),
         *_token_line(energy),
         *_measured_lines(energy),
         _digital_line(energy),
+        f"break-even         {break_even_line(energy)}",
         *(f"note               {note}" for note in energy["notes"]),
         *_replaced_lines(energy, origins or {}),
         _assumption_line(energy),
@@ -197,6 +203,36 @@ def _token_line(energy: Mapping[str, Any]) -> list[str]:
     each = si_text(energy["per_token_J"], "J")
     seconds = si_text(energy["seconds_per_token"], "s")
     return [f"per new token      {each}, {seconds} of coupled periods"]
+
+
+def _correlation_line(energy: Mapping[str, Any]) -> list[str]:
+    """What scores and logits cost, and what is left for the coupling without them."""
+    formed = energy.get("correlations")
+    if not formed:
+        return []
+    output, product = (si_text(formed[f"per_{n}_J"], "J") for n in ("output", "mac"))
+    alone = _per_pair(energy["per_pair_J"]["without_correlations"])
+    return [
+        f"scores and logits  {output} an output   {product} a multiply-accumulate   "
+        f"({counted(formed['outputs'], 'output')}; without them {alone} a coupled pair)"
+    ]
+
+
+def break_even_line(energy: Mapping[str, Any]) -> str:
+    """How small a cell would have to be to cost no more than int8, in a sentence."""
+    found = energy["break_even"]["int8"]
+    if found["c_F"] is None:
+        return (
+            "No cell is small enough to cost no more than int8: words written, "
+            "conversions and the host work of the hardware alone cost more."
+        )
+    size = si_text(found["c_F"], "F")
+    jitter = si_text(found["thermal_jitter_rad"], "rad")
+    enough = "within" if found["quiet_enough"] else "above"
+    return (
+        f"At the same resistors and voltages a cell of {size} would cost as much as "
+        f"int8; its thermal jitter would be {jitter}, {enough} the accuracy asked."
+    )
 
 
 def _per_pair(value: float | None) -> str:

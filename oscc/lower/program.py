@@ -15,6 +15,7 @@ from oscc.ir.correlation import Correlation
 from oscc.ir.coupling import Coupling
 from oscc.ir.program import Program
 from oscc.ir.stage import Stage
+from oscc.ir.views import pair_macs
 from oscc.lower.correlate import SCORED_BY, correlations, without_replaced
 from oscc.lower.decode import last_token
 from oscc.lower.host import host_operations
@@ -215,7 +216,8 @@ def lower(
         device: Content of a device card.
         update: None takes the one that matches the training; the other is allowed,
             and named in the program's notes.
-        layers: Layers to lower; None takes all.
+        layers: Layers to lower; None takes all. The couplings of the others are host
+            operations.
         fidelity: What a netlist of the stages holds.
         mean_field: `host`, which forms collective modes, or `oscillators`, which
             are read in a stage of their own.
@@ -228,16 +230,21 @@ def lower(
     require_mean_field(trace.family, mean_field)
     chosen = chosen_layers(trace.layers[-1].layer + 1, layers)
     stages: list[Stage] = []
-    for step in trace.layers:
+    digital: dict[int, int] = {}
+    for position, step in enumerate(trace.layers):
+        found = _stages(trace, step, update, fidelity, mean_field)
+        if trace.mode == "decode":
+            found = [last_token(stage) for stage in found]
         if step.layer in chosen:
-            stages += _stages(trace, step, update, fidelity, mean_field)
+            stages += found
+        else:
+            digital[position] = sum(pair_macs(s) for s in found if s.readers == 1)
     formed = _formed(trace, score, chosen)
-    if trace.mode == "decode":
-        stages = [last_token(stage) for stage in stages]
+    on_host = host_operations(trace, mean_field, digital)
     return Program(
         family=trace.family,
         stages=tuple(stages),
-        host_operations=without_replaced(host_operations(trace, mean_field), formed),
+        host_operations=without_replaced(on_host, formed),
         correlations=formed,
         device=device,
         tokens=trace.tokens,

@@ -28,6 +28,7 @@ from oscc.errors import RequestError
 from oscc.ir.edges import Edges
 from oscc.ir.program import Program
 from oscc.ir.stage import Stage
+from oscc.ir.views import pair_macs
 from oscc.lower.decode import last_token
 from oscc.lower.host import host_operations
 from oscc.lower.program import chosen_layers
@@ -235,7 +236,8 @@ def lower_locks(
             has the cells of its last token alone.
         device: Content of a device card.
         plan: Coupling, dwell and limit of all cells.
-        layers: Blocks to lower; None takes all.
+        layers: Blocks to lower; None takes all. The roots of the others are host
+            operations.
         fidelity: What a netlist of the stages holds.
         settings: Further fields of the program, such as `seed`.
 
@@ -243,11 +245,17 @@ def lower_locks(
         RequestError: a layer does not exist, or no pair of the input can lock.
     """
     chosen = chosen_layers(len(trace.layers), layers)
-    found = [lock_stage(trace.layers[n], plan, fidelity=fidelity) for n in chosen]
-    stages = tuple(stage for stage in found if stage is not None)
     first = trace.tokens.size - 1 if trace.mode == "decode" else 0
-    if first:
-        stages = tuple(last_token(s, first) for s in stages if _has_cells(s, first))
+    stages: list[Stage] = []
+    digital: dict[int, int] = {}
+    for number, layer in enumerate(trace.layers):
+        stage = lock_stage(layer, plan, fidelity=fidelity)
+        if first and stage is not None:
+            stage = last_token(stage, first) if _has_cells(stage, first) else None
+        if number not in chosen:
+            digital[number] = 0 if stage is None else pair_macs(stage)
+        elif stage is not None:
+            stages.append(stage)
     if not stages:
         which = f"of token {first} and another one" if first else "of different tokens"
         raise RequestError(
@@ -257,8 +265,8 @@ def lower_locks(
     notes = [_note(trace.layers[number], plan, first) for number in chosen]
     return Program(
         family=trace.family,
-        stages=stages,
-        host_operations=host_operations(trace),
+        stages=tuple(stages),
+        host_operations=host_operations(trace, digital=digital),
         device=device,
         tokens=trace.tokens,
         notes=(*notes, *([_decode_note(first)] if first else [])),

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from oscc.account.energy_account import break_even_line
 from oscc.device import Card, card_from_mapping
 from oscc.ir.program import Program
 from oscc.ir.rounds import oscillators
@@ -234,7 +235,7 @@ def _energy(
         "notes": energy.get("notes", ()),
         "noise": noise_lines(energy),
         "ratio": _ratio(energy),
-        "break_even": tables.break_even_line(energy),
+        "break_even": break_even_line(energy) if energy.get("break_even") else "",
         "assisted": energy["host_assisted"],
     }
 

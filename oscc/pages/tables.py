@@ -300,24 +300,6 @@ def _tile_line(tile: Mapping[str, Any]) -> str:
     return ", ".join(parts)
 
 
-def break_even_line(energy: Mapping[str, Any]) -> str:
-    """How small a cell would have to be to cost no more than int8, in a sentence."""
-    found = energy.get("break_even", {}).get("int8")
-    if not found:
-        return ""
-    if found["c_F"] is None:
-        return (
-            "No cell is small enough to cost no more than int8: words written, "
-            "conversions and the host work of the hardware alone cost more."
-        )
-    size, jitter = si_text(found["c_F"], "F"), angle(found["thermal_jitter_rad"])
-    enough = "within" if found["quiet_enough"] else "above"
-    return (
-        f"At the same resistors and voltages a cell of {size} would cost as much as "
-        f"int8; its thermal jitter would be {jitter}, {enough} the accuracy asked."
-    )
-
-
 def layer_table(evaluate: Mapping[str, Any]) -> Table:
     """Phase error by layer with the hardware in the loop, from `evaluate.json`."""
     rows = [

@@ -106,7 +106,7 @@ def test_host_by_hand() -> None:
 def test_bound_is_named_with_as_many_products_as_the_coupling_saves() -> None:
     notes = " ".join(account(two_token_program(), {}).notes)
     assert "6 multiply-accumulates there, where the coupling saves 6" in notes
-    assert "replace no digital work" in notes
+    assert "replaces no digital work" in notes
     free = two_token_program(host_operations=())
     assert account(free, {}).notes == ()
 

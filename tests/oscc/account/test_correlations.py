@@ -57,4 +57,11 @@ def test_the_account_holds_them_and_their_digital_rival() -> None:
     assert any("integrators" in part for part in found.omitted)
     names = {entry["name"] for entry in found.assumptions}
     assert {"mixer_S", "integrator_read_J"} <= names
+    pair, spent = found.to_json()["per_pair_J"], found.correlations
+    assert spent["energy_J"] == pytest.approx(sum(added.causes_J.values()))
+    assert (spent["outputs"], spent["multiply_accumulates"]) == (3, macs)
+    assert pair["without_correlations"] == pytest.approx(without.all_in_J)
+    assert pair["all_in"] > pair["without_correlations"]
+    assert "scores and logits  " in str(found)
+    assert (without.to_json()["correlations"], without.correlations) == (None, {})
     assert "mixer_S" not in {entry["name"] for entry in without.assumptions}

@@ -56,7 +56,7 @@ def test_decoding_keeps_the_rows_of_the_last_token() -> None:
 
 def test_the_host_loses_exactly_the_products_that_are_formed() -> None:
     found = trace(tiny_model(layers=2), TOKENS)
-    on_host = lower(found, CARD).host_operations
+    on_host = lower(found, CARD, layers=[1]).host_operations
     part = lower(found, CARD, score="hardware", layers=[1])
     left = [(o.name, o.layer) for o in on_host if o not in part.host_operations]
     assert left == [("score", 1), ("read_out", -1)]
