@@ -144,7 +144,7 @@ def _interruptible(bar: Progress, kept: list[Path]) -> Iterator[None]:
     except KeyboardInterrupt as error:
         lost = (
             "no figure was written: they are put together when every window has run. "
-            "Run it again, with fewer --tokens for less time."
+            "Run it again, with fewer --tokens or a shorter --text for less time."
         )
         done = [
             f"SPICE was not finished; the figures of the loop are in {wrote(path)}."

@@ -273,6 +273,9 @@ def _pair(stage: dict[str, Any]) -> None:
         f"starts at {stage['target_phi0_rad']:.6g} rad, "
         f"gain {stage['gain_rad']:.6g} rad"
     )
+    ends = {"digital": stage["target_digital_rad"], **stage["target_read_rad"]}
+    said = ", ".join(f"{name} {value:.6g} rad" for name, value in ends.items())
+    say(f"  target ends at: {said}")
     rows = [
         (
             term["route"],

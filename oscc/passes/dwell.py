@@ -13,6 +13,7 @@ work.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -29,6 +30,7 @@ from oscc.passes.legalise import largest_injection
 from oscc.passes.options import PassOptions, Scheme, Targets, Trial
 from oscc.passes.record import record
 from oscc.passes.trials import stage_drive, trial_targets
+from oscc.units import counted
 
 _SUBSTEPS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24)
 _PERIODS = (
@@ -133,6 +135,8 @@ def choose_scheme(
         cheaper["slipped" if floor <= limit else "above_wanted_error"] += 1
         missed.append((floor, scheme, fits))
     least = bench.least(missed)
+    if not np.isfinite(least):
+        raise RequestError(_too_strong(stages, candidates, options))
     raise RequestError(_refusal(stages[0], accuracy_rad, len(candidates), least))
 
 
@@ -265,13 +269,29 @@ def _with_scheme(stage: Stage, scheme: Scheme) -> Stage:
     )
 
 
-def _refusal(stage: Stage, accuracy_rad: float, tried: int, least: float) -> str:
-    if not np.isfinite(least):
-        return (
-            f"stage {stage.name}: every scheme that was asked for needs more than the "
-            "card's largest injection. Ask for more periods or substeps, or another "
-            "--device."
+def _too_strong(
+    stages: Sequence[Stage], candidates: Sequence[Scheme], options: PassOptions
+) -> str:
+    """Refusal where no scheme keeps the injection within the limit, and by how much."""
+    times, mildest = min(
+        (
+            max(largest_injection(_with_scheme(s, one), options)[0] for s in stages)
+            / options.injection_limit,
+            number,
         )
+        for number, one in enumerate(candidates)
+    )
+    scheme = candidates[mildest]
+    enough = math.ceil(times * scheme.dwell_periods)
+    return (
+        f"stage {stages[0].name}: every scheme that was asked for needs more than the "
+        f"card's largest injection, {times:.3g} times it at the least. Ask for "
+        f"--periods {enough} with {counted(scheme.substeps, 'substep')}, for "
+        "more substeps, or for another --device."
+    )
+
+
+def _refusal(stage: Stage, accuracy_rad: float, tried: int, least: float) -> str:
     return (
         f"stage {stage.name}: {1e3 * accuracy_rad:g} mrad is not reached by "
         f"{tried} schemes of up to {_MOST_PERIODS} periods; the best gave "

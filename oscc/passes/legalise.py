@@ -7,6 +7,7 @@ changes nothing, so applying it twice equals applying it once.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -87,11 +88,14 @@ def legalise(program: Program, options: PassOptions) -> Program:
         ratio, worst = largest_injection(stage, options)
         if ratio > options.injection_limit:
             token, coordinate = stage.target_index[worst]
+            times = ratio / options.injection_limit
+            enough = math.ceil(times * stage.dwell_periods)
             raise RequestError(
                 f"stage {stage.name} / token {token} / coordinate {coordinate}: "
                 f"{stage.substeps} substeps of {stage.dwell_periods} periods need "
-                f"{ratio / options.injection_limit:.2g}x the largest injection of card "
-                f"{options.card.name}. Ask for more periods or substeps."
+                f"{times:.3g}x the largest injection of card {options.card.name}. Ask "
+                f"for {enough} periods or more, or for more substeps: the current "
+                "falls as one over both."
             )
         rows.append(_row(stage, ratio, options))
     return record(

@@ -23,7 +23,7 @@ KNOWN_CARD = "vo2-two-state-20k"
 
 _PACKAGES = ("numpy", "scipy", "numba", "torch", "networkx", "safetensors", "msgspec")
 _EXTRAS = {
-    "PySpice": ("GPL, optional", 'pip install "oscc[pyspice]"'),
+    "PySpice": ("GPL, optional", 'pip install "PySpice>=1.5"'),
 }
 
 

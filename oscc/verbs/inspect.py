@@ -12,6 +12,7 @@ from oscc.errors import RequestError
 from oscc.ir.program import Program
 from oscc.ir.stage import Stage
 from oscc.ir.views import edges_of
+from oscc.observables import Observables
 from oscc.units import counted
 
 
@@ -105,12 +106,11 @@ def inspect_build(path: Path, pair: str | None = None) -> dict[str, Any]:
     }
     if program.of_cells:
         content["cells"] = stages_of_cells(program)
-    if pair is not None and program.of_cells:
+    if pair is not None:
         seen = {name: folder.observables(name, program) for name in folder.engines()}
         ran = {name: one for name, one in seen.items() if one is not None}
-        content["pair"] = cell_facts(program, ran, pair)
-    elif pair is not None:
-        content["pair"] = pair_facts(program, pair)
+        facts = cell_facts if program.of_cells else pair_facts
+        content["pair"] = facts(program, ran, pair)
     return content
 
 
@@ -168,8 +168,10 @@ def _numbers(pair: str) -> tuple[int, int, int]:
     return int(parts[0]), int(parts[1]), int(parts[2])
 
 
-def pair_facts(program: Program, pair: str) -> list[dict[str, Any]]:
-    """Every term of one pair in every stage.
+def pair_facts(
+    program: Program, seen: Mapping[str, Observables], pair: str
+) -> list[dict[str, Any]]:
+    """Every term of one pair in every stage, and the phase that its target ended at.
 
     Where pairs are listed, source and target are the numbers of two oscillators of the
     target's token, such as a mode and a coordinate; a stage without one of them is left
@@ -207,12 +209,32 @@ def pair_facts(program: Program, pair: str) -> list[dict[str, Any]]:
                 "stage": stage.name,
                 "source_is": _source_word(stage),
                 "source_theta_rad": float(phases[held]),
-                "target_phi0_rad": float(stage.on_grid(stage.phi0_rad)[place]),
-                "gain_rad": float(stage.on_grid(stage.gain_rad)[place]),
+                **_target(stage, seen, place),
                 "terms": terms(stage, held, row, coordinate),
             }
         )
     return out
+
+
+def _target(
+    stage: Stage, seen: Mapping[str, Observables], place: tuple[int, int]
+) -> dict[str, Any]:
+    """Where a target starts and ends: in the model, and by engine that ran it [rad]."""
+    target = [place[0] + stage.begins, place[1]]
+    out = {}
+    for engine, one in seen.items():
+        if stage.name not in one.stages:
+            continue
+        index = one.index(stage.name, stage.grid, stage.begins)
+        rows = np.flatnonzero((index == target).all(axis=1))
+        if rows.size:
+            out[engine] = float(one.phase(stage.name).reshape(-1)[rows[0]])
+    return {
+        "target_phi0_rad": float(stage.on_grid(stage.phi0_rad)[place]),
+        "target_digital_rad": float(stage.on_grid(stage.digital_rad)[place]),
+        "target_read_rad": out,
+        "gain_rad": float(stage.on_grid(stage.gain_rad)[place]),
+    }
 
 
 def _tokens(stage: Stage) -> str:

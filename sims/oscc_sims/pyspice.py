@@ -30,7 +30,7 @@ from oscc_sims.simulator import (
 from oscc_sims.spice_engine import SpiceEngine
 
 TABLE_FILE = "table.npy"
-MEND = 'Install it with: pip install "oscc[pyspice]" (GPL-3).'
+MEND = 'Install it with: pip install "PySpice>=1.5" (GPL-3).'
 
 
 def open_pyspice() -> Simulator:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -159,11 +160,16 @@ def test_drives_beyond_the_card_are_refused_with_the_reason(scheme: str) -> None
     program = tiny_program(tiny_stage(gain_rad=2000.0, tokens=2, coordinates=2))
     with pytest.raises(RequestError) as caught:
         choose_dwell(program, options(scheme=scheme, substeps=1, periods=3))
-    assert str(caught.value) == (
-        "stage layer.0.coupling: every scheme that was asked for needs more than the "
-        "card's largest injection. Ask for more periods or substeps, or another "
-        "--device."
+    said = re.fullmatch(
+        r"stage layer.0.coupling: every scheme that was asked for needs more than the "
+        r"card's largest injection, ([\d.e+]+) times it at the least. Ask for "
+        r"--periods (\d+) with 1 substep, for more substeps, or for another --device\.",
+        str(caught.value),
     )
+    assert said
+    assert float(said[1]) > 100
+    enough = options(scheme=scheme, substeps=1, periods=int(said[2]))
+    choose_dwell(program, enough)
 
 
 def test_without_trials_only_a_fixed_scheme_can_be_chosen() -> None:

@@ -55,12 +55,15 @@ def test_a_target_beyond_the_limit_is_named() -> None:
     ratio, worst = largest_injection(stage, options())
     assert ratio > 0.8
     token, coordinate = divmod(worst, 4)
+    enough = int(np.ceil(4 * ratio / 0.8))
+    legalise(tiny_program(replace(stage, dwell_periods=enough)), options())
     with pytest.raises(RequestError) as caught:
         legalise(tiny_program(stage), options())
     assert str(caught.value) == (
         f"stage layer.0.coupling / token {token} / coordinate {coordinate}: "
-        f"2 substeps of 4 periods need {ratio / 0.8:.2g}x the largest injection of "
-        "card vo2-two-state-6k. Ask for more periods or substeps."
+        f"2 substeps of 4 periods need {ratio / 0.8:.3g}x the largest injection of "
+        f"card vo2-two-state-6k. Ask for {enough} periods or more, or for more "
+        "substeps: the current falls as one over both."
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -11,9 +12,11 @@ from oscc.build import BuildFolder
 from oscc.checkpoint import LoadedCheckpoint, load_checkpoint
 from oscc.cli.main import main
 from oscc.errors import RequestError
-from oscc.testing.tiny import TEXT
+from oscc.observables import Observables
+from oscc.testing.tiny import TEXT, tiny_checkpoint
 from oscc.verbs.compile import compile
-from oscc.verbs.inspect import inspect
+from oscc.verbs.inspect import inspect, pair_facts
+from oscc.verbs.simulate import simulate
 
 Models = dict[str, LoadedCheckpoint]
 ROOT = Path(__file__).parents[3]
@@ -148,6 +151,24 @@ def test_the_key_that_is_advised_can_be_given(
     assert "--key model" in seen.out + seen.err
     assert main([*call, "--key", "ema"]) == 0
     assert "weights found under `ema`" in capsys.readouterr().out
+
+
+def test_a_pair_tells_where_its_target_ended() -> None:
+    """Of an engine that ran a sample of targets only if this one was among them."""
+    program = compile(tiny_checkpoint(), "import", deck_targets=1)
+    seen = simulate(program, engine="phase")
+    stage = program.stages[0]
+    name = stage.name
+    part = {f"{name}.index": np.array([[4, 2]]), f"{name}.phase": np.array([0.25])}
+    some = Observables("gnucap", program.digest(), part, {})
+    (first, *_) = pair_facts(program, {"phase": seen, "gnucap": some}, "1,4,2")
+    assert first["target_read_rad"] == {
+        "phase": seen.phase(name)[4, 2],
+        "gnucap": 0.25,
+    }
+    assert first["target_digital_rad"] == stage.digital_rad[4, 2]
+    (first, *_) = pair_facts(program, {"gnucap": some}, "1,4,3")
+    assert first["target_read_rad"] == {}
 
 
 @pytest.mark.parametrize(
