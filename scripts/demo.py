@@ -90,8 +90,8 @@ def _close(verdict: int, seconds: float) -> None:
     pair = energy["per_pair_J"]
     sys.stdout.write(
         f"\n{word}\n"
-        f"energy per coupled pair: {si_text(pair['marginal'], 'J')} marginal, "
-        f"{si_text(pair['all_in'], 'J')} all-in\n"
+        f"energy per coupled pair: {si_text(pair['all_in'], 'J')} all-in, "
+        f"{si_text(pair['marginal'], 'J')} marginal\n"
         f"page: {OUT}/report.html   [{seconds:.0f} s]\n"
     )
 
