@@ -1,7 +1,7 @@
 """What one generated token costs, beside a token of a whole window.
 
 Compiles the first tokens of a library file at 10 mrad in both modes and accounts for
-each: energy a token, time a token, share of the held bank of sources. Writes
+each: coupled pairs, energy and time a token, share of the held bank of sources. Writes
 benchmarks/results/decode_cost.json and prints the table of docs/howto/decode.md.
 
     python benchmarks/decode_cost.py
@@ -17,13 +17,16 @@ from typing import Any
 
 from oscc.checkpoint import load_checkpoint
 from oscc.files import dump_json, write_atomic
-from oscc.units import si_text
+from oscc.units import grouped, si_text
 from oscc.verbs.compile import compile
 from oscc.verbs.energy import energy
 
 ROOT = Path(__file__).parents[1]
-CHECKPOINTS = ("fsn-flow", "kuramoto-flow")
-LENGTHS = (16, 32, 64, 128)
+CHECKPOINTS = (
+    *("fsn-flow", "fsn-no-phase-flow", "kuramoto-flow"),
+    *("fsn-mf-flow", "ssa-trainable", "ssa-published"),
+)
+LENGTHS = (16, 64, 128)
 
 
 def figures(name: str, length: int) -> dict[str, Any]:
@@ -35,6 +38,7 @@ def figures(name: str, length: int) -> dict[str, Any]:
         found = energy(compile(model, text, mode=mode)).to_json()
         causes = found["causes_J"]
         out[mode] = {
+            "pairs_per_token": found["pairs"] / found["tokens"],
             "per_token_J": found["per_token_J"],
             "seconds_per_token": found["seconds_per_token"],
             "periods": found["periods"],
@@ -50,6 +54,7 @@ def row(entry: dict[str, Any]) -> str:
     for mode in ("prefill", "decode"):
         one = entry[mode]
         cells += [
+            grouped(round(one["pairs_per_token"])),
             si_text(one["per_token_J"], "J"),
             si_text(one["seconds_per_token"], "s"),
             f"{100 * one['source_share']:.0f} %",
